@@ -1,0 +1,132 @@
+"""Free-form text and bytes, kept apart from events and named there by a salted digest (SPEC E10, D10)."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from pydantic import BaseModel
+
+CONTENT_DOMAIN = b"tachograph/content/v1\0"
+MAX_REMEMBERED_CONTENTS = 1024
+"""Distinct contents of one run whose salt is remembered; an older one that recurs gets a new salt and row."""
+
+TEXT = "text/plain; charset=utf-8"
+JSON = "application/json"
+OCTETS = "application/octet-stream"
+
+
+class Capture(Enum):
+    """How much of a content is kept."""
+
+    FULL = "full"
+    DIGEST_ONLY = "digest_only"
+
+
+@dataclass(frozen=True, slots=True)
+class CapturePolicy:
+    """How much of each kind of content is kept; model input is by default digest only, as it holds the history."""
+
+    query: Capture = Capture.FULL
+    answer: Capture = Capture.FULL
+    model_input: Capture = Capture.DIGEST_ONLY
+    model_output: Capture = Capture.FULL
+    tool_input: Capture = Capture.FULL
+    tool_output: Capture = Capture.FULL
+    guard_input: Capture = Capture.DIGEST_ONLY
+    guard_output: Capture = Capture.FULL
+    error: Capture = Capture.FULL
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """Opaque bytes with a media type."""
+
+    data: bytes
+    media_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class SealedContent:
+    """Content as a journal stores it: `data` is None where only the digest is kept."""
+
+    digest: str
+    """`content_digest` of salt, media type and data, in lower-case hexadecimal."""
+    salt: bytes
+    size_bytes: int
+    media_type: str
+    data: bytes | None
+
+
+def content_digest(salt: bytes, content: Content) -> str:
+    """SHA-256 over domain, 32 bytes of salt, media type, a zero byte and the data."""
+    head = CONTENT_DOMAIN + salt + content.media_type.encode("ascii") + b"\0"
+    return hashlib.sha256(head + content.data).hexdigest()
+
+
+def encode_content(value: object) -> Content:
+    """Any Python value as bytes: text as UTF-8, bytes as they are, JSON values as ASCII JSON, the rest by `repr`.
+
+    A string that UTF-8 cannot carry (a lone surrogate) becomes JSON, which reads back as exactly that string.
+    """
+    if isinstance(value, Content):
+        return value
+    if isinstance(value, bytes | bytearray | memoryview):
+        return Content(bytes(value), OCTETS)
+    if isinstance(value, str):
+        try:
+            return Content(value.encode("utf-8"), TEXT)
+        except UnicodeEncodeError:
+            pass
+    try:
+        return Content(json.dumps(value, default=_plain, separators=(",", ":")).encode("ascii"), JSON)
+    except (TypeError, ValueError, RecursionError):
+        return Content(repr(value).encode("utf-8", "backslashreplace"), TEXT)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, set | frozenset | tuple):
+        return list(value)
+    return repr(value)
+
+
+class Sealer:
+    """Salts and digests the contents of one run: equal contents share one salt, so each is stored once."""
+
+    def __init__(self, new_salt: Callable[[], bytes]) -> None:
+        self._new_salt = new_salt
+        self._seen: OrderedDict[tuple[bytes, str, bool], SealedContent] = OrderedDict()
+
+    def seal(self, content: Content, *, keep: bool) -> tuple[SealedContent, bool]:
+        """The sealed content, and whether it is new to this run and so has to be submitted."""
+        key = (hashlib.sha256(content.data).digest(), content.media_type, keep)
+        known = self._seen.get(key)
+        if known is not None:
+            self._seen.move_to_end(key)
+            return known, False
+        salt = self._new_salt()
+        data = content.data if keep else None
+        sealed = SealedContent(content_digest(salt, content), salt, len(content.data), content.media_type, data)
+        # What is remembered has no need of the bytes.
+        self._seen[key] = dataclasses.replace(sealed, data=None)
+        if len(self._seen) > MAX_REMEMBERED_CONTENTS:
+            self._seen.popitem(last=False)
+        return sealed, True
+
+    def forget(self) -> None:
+        """Forget every salt: what was sealed may not have been stored."""
+        self._seen.clear()

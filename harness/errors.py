@@ -1,0 +1,119 @@
+"""What the harness raises: one base, facts as attributes, a `code` that never changes."""
+
+from __future__ import annotations
+
+
+class HarnessError(Exception):
+    """Base of every error that the harness raises on purpose."""
+
+    code = "harness_error"
+
+
+class InvalidInput(HarnessError, ValueError):
+    """An id, limit, name, time-out or other argument is not acceptable; nothing was made or written."""
+
+    code = "invalid_input"
+
+    def __init__(self, field: str, problem: str) -> None:
+        self.field = field
+        self.problem = problem
+        super().__init__(f"{field} {problem}")
+
+
+class IllegalEvent(HarnessError):
+    """An event that cannot follow the events already in its run, such as an end without a start (SPEC E6)."""
+
+    code = "illegal_event"
+
+    def __init__(self, event_type: str, problem: str) -> None:
+        self.event_type = event_type
+        self.problem = problem
+        super().__init__(f"{event_type} cannot be recorded: {problem}")
+
+
+class RunEnded(HarnessError):
+    """Work was refused, because the run has ended or because this very work would have passed one of its limits."""
+
+    def __init__(
+        self,
+        session_id: str,
+        run_id: str,
+        *,
+        outcome: str,
+        reason: str,
+        resource: str | None = None,
+        used: int | None = None,
+        limit: int | None = None,
+    ) -> None:
+        self.session_id = session_id
+        self.run_id = run_id
+        self.outcome = outcome
+        self.reason = reason
+        self.resource = resource
+        self.used = used
+        self.limit = limit
+        over = "" if resource is None else f": {resource} {used} of {limit}"
+        super().__init__(f"run {session_id}/{run_id} ended {outcome} ({reason}{over})")
+
+    @property
+    def code(self) -> str:  # type: ignore[override]
+        """The outcome in lower case, such as `budget_exhausted`; `ledger_unavailable` where that was the reason."""
+        return "ledger_unavailable" if self.reason == "LEDGER_UNAVAILABLE" else self.outcome.lower()
+
+
+class LedgerUnavailable(HarnessError):
+    """The record of a boundary could not be made durable, so the work was not let through (SPEC E3, D1)."""
+
+    code = "ledger_unavailable"
+
+    def __init__(self, problem: str) -> None:
+        self.problem = problem
+        super().__init__(f"the ledger did not record the boundary: {problem}")
+
+
+class TerminationNotRecorded(HarnessError):
+    """The block was left, but its outcome could not be made durable in `close_timeout_s` (SPEC D1)."""
+
+    code = "termination_not_recorded"
+
+    def __init__(self, session_id: str, run_id: str, *, outcome: str, problem: str) -> None:
+        self.session_id = session_id
+        self.run_id = run_id
+        self.outcome = outcome
+        self.problem = problem
+        super().__init__(f"run {session_id}/{run_id} ended {outcome}, but its end is not recorded: {problem}")
+
+
+class AlreadyTerminated(HarnessError):
+    """Someone else recorded this run's end first; that record is the outcome (SPEC D1, E6)."""
+
+    code = "already_terminated"
+
+    def __init__(self, run_id: str, *, outcome: str, reason: str) -> None:
+        self.run_id = run_id
+        self.outcome = outcome
+        self.reason = reason
+        super().__init__(f"run {run_id} was already ended {outcome} ({reason})")
+
+
+class CapacityExceeded(HarnessError):
+    """A byte reservation would pass the run's limit; usage stays as it was (SPEC H9)."""
+
+    code = "capacity_exceeded"
+
+    def __init__(self, *, amount_bytes: int, used_bytes: int, limit_bytes: int) -> None:
+        self.amount_bytes = amount_bytes
+        self.used_bytes = used_bytes
+        self.limit_bytes = limit_bytes
+        super().__init__(f"{amount_bytes} bytes more would pass the run's limit: {used_bytes} of {limit_bytes} used")
+
+
+class HiddenRetriesEnabled(HarnessError, ValueError):
+    """A client would retry on its own, unrecorded; `setting` turns that off (SPEC H7)."""
+
+    code = "hidden_retries_enabled"
+
+    def __init__(self, client: str, setting: str) -> None:
+        self.client = client
+        self.setting = setting
+        super().__init__(f"{client} retries on its own: build it with {setting}")

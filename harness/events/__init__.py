@@ -1,0 +1,99 @@
+"""The vocabulary: every event a run or session can have, one small module per family."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.events.annotation import CaseRecorded, EvaluationRecorded, FeedbackRecorded
+from harness.events.attempt import (
+    AttemptAbandoned,
+    AttemptEvent,
+    AttemptFailed,
+    AttemptFinishedLate,
+    AttemptStarted,
+    AttemptSucceeded,
+)
+from harness.events.base import BoundaryEvent, Event, RunEvent, SessionEvent
+from harness.events.cancellation import CancellationRequested, CancellationSignalled
+from harness.events.graph import GraphFinished, GraphTransitioned
+from harness.events.reservation import ReservationGranted, ReservationRejected
+from harness.events.retry import RetryRefused, RetryScheduled
+from harness.events.run import AnswerRecorded, FlowSelected, RunStarted, RunTerminated, TerminalOutcome
+from harness.events.session import SessionOpened
+from harness.events.usage import UsageSettled
+
+EVENT_TYPES: dict[str, type[Event]] = {
+    model.model_fields["type"].default: model
+    for model in (
+        RunStarted,
+        FlowSelected,
+        ReservationGranted,
+        ReservationRejected,
+        AttemptStarted,
+        AttemptSucceeded,
+        AttemptFailed,
+        AttemptAbandoned,
+        AttemptFinishedLate,
+        UsageSettled,
+        RetryScheduled,
+        RetryRefused,
+        CancellationRequested,
+        CancellationSignalled,
+        GraphTransitioned,
+        GraphFinished,
+        AnswerRecorded,
+        RunTerminated,
+        EvaluationRecorded,
+        FeedbackRecorded,
+        CaseRecorded,
+        SessionOpened,
+    )
+}
+"""Event type to model, in the order in which a run usually meets them."""
+
+ACCEPTED_AFTER_TERMINATION = frozenset(
+    {"attempt.finished_late", "usage.settled", "evaluation.recorded", "feedback.recorded", "case.recorded"}
+)
+"""All that a run's stream still takes once its termination is recorded (SPEC E6)."""
+
+__all__ = [
+    "ACCEPTED_AFTER_TERMINATION",
+    "EVENT_TYPES",
+    "AnswerRecorded",
+    "AttemptAbandoned",
+    "AttemptEvent",
+    "AttemptFailed",
+    "AttemptFinishedLate",
+    "AttemptStarted",
+    "AttemptSucceeded",
+    "BoundaryEvent",
+    "CancellationRequested",
+    "CancellationSignalled",
+    "CaseRecorded",
+    "EvaluationRecorded",
+    "Event",
+    "FeedbackRecorded",
+    "FlowSelected",
+    "GraphFinished",
+    "GraphTransitioned",
+    "ReservationGranted",
+    "ReservationRejected",
+    "RetryRefused",
+    "RetryScheduled",
+    "RunEvent",
+    "RunStarted",
+    "RunTerminated",
+    "SessionEvent",
+    "SessionOpened",
+    "TerminalOutcome",
+    "UsageSettled",
+    "parse_event",
+]
+
+
+def parse_event(fields: dict[str, Any]) -> Event:
+    """The typed event of a body's fields; `LookupError` for a type this version does not know, `ValueError` if malformed."""
+    model = EVENT_TYPES.get(fields.get("type", ""))
+    if model is None:
+        raise LookupError(f"unknown event type {fields.get('type')!r}")
+    return model.model_validate(fields)

@@ -1,0 +1,22 @@
+"""Two events: anyone may request a cancellation, only the owner signals it (SPEC D3)."""
+
+from typing import Literal
+
+from harness.events.base import BoundaryEvent, Code, Name, RunEvent
+
+
+class CancellationRequested(RunEvent):
+    """Someone asked that the run stop."""
+
+    type: Literal["cancellation.requested"] = "cancellation.requested"
+    version: Literal[1] = 1
+    reason: Code
+    actor: Name | None = None
+
+
+class CancellationSignalled(BoundaryEvent):
+    """The owner told everything in the run to stop; `reason` is the first one and stays."""
+
+    type: Literal["cancellation.signalled"] = "cancellation.signalled"
+    version: Literal[1] = 1
+    reason: Code

@@ -1,0 +1,94 @@
+"""Ids, names and keys: what they may look like, and where new ones come from (SPEC D21, H1b)."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from typing import Protocol
+from urllib.parse import quote
+
+from harness.errors import InvalidInput
+
+MAX_ID_CHARS = 128
+MAX_NAME_CHARS = 256
+MAX_BOUNDARY_CHARS = 1024
+
+ID_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
+CODE_PATTERN = r"[A-Za-z][A-Za-z0-9_.]{0,63}"
+NAME_PATTERN = r"[ -~]{1,256}"
+
+_ID = re.compile(ID_PATTERN)
+_CODE = re.compile(CODE_PATTERN)
+_NAME = re.compile(NAME_PATTERN)
+
+
+def check_id(field: str, value: object) -> str:
+    """`value` if it is a safe id, else `InvalidInput` that names `field`."""
+    if not isinstance(value, str):
+        raise InvalidInput(field, f"must be a string, not {type(value).__name__}")
+    if not value.strip():
+        raise InvalidInput(field, "must not be blank")
+    if len(value) > MAX_ID_CHARS:
+        raise InvalidInput(field, f"must be at most {MAX_ID_CHARS} characters, not {len(value)}")
+    if not _ID.fullmatch(value):
+        raise InvalidInput(field, "must begin with a letter or digit and hold only letters, digits, '.', '_' and '-'")
+    return value
+
+
+def check_code(field: str, value: object) -> str:
+    """`value` if it is a code such as `CHAT_GRAPH` or `run.started`, else `InvalidInput`."""
+    if not isinstance(value, str) or not _CODE.fullmatch(value):
+        raise InvalidInput(field, "must begin with a letter and hold 1 to 64 letters, digits, '_' or '.'")
+    return value
+
+
+def check_name(field: str, value: object) -> str:
+    """`value` if it is 1 to 256 printable ASCII characters and not blank, else `InvalidInput`."""
+    if not isinstance(value, str) or not _NAME.fullmatch(value) or not value.strip():
+        raise InvalidInput(field, f"must be 1 to {MAX_NAME_CHARS} printable ASCII characters, and not blank")
+    return value
+
+
+def run_stream(run_id: str) -> str:
+    """Id of the stream that holds a run's boundary events (SPEC D2)."""
+    return f"r:{run_id}"
+
+
+def session_stream(session_id: str) -> str:
+    """Id of the stream that holds a session's own events (SPEC D2)."""
+    return f"s:{session_id}"
+
+
+def boundary_path(scope: tuple[str, ...], kind: str, name: str, ordinal: int, attempt: int) -> str:
+    """Boundary identity: `/`-joined, percent-escaped segments (SPEC D7)."""
+    segments = (*scope, kind, name, str(ordinal), str(attempt))
+    path = "/".join(quote(segment, safe="-._~:@+,= ") for segment in segments)
+    if len(path) > MAX_BOUNDARY_CHARS:
+        raise InvalidInput("boundary", f"must be at most {MAX_BOUNDARY_CHARS} characters, not {len(path)}")
+    return path
+
+
+class IdSource(Protocol):
+    """Where new ids and salts come from; injected, so that tests can tell what they will be."""
+
+    def run_id(self) -> str:
+        """A new id for a run, unique for ever."""
+
+    def writer_id(self) -> str:
+        """A new id for one writer of events, unique for ever."""
+
+    def salt(self) -> bytes:
+        """32 unpredictable bytes."""
+
+
+class RandomIds:
+    """Ids from the operating system's randomness; 80 bits for a run, 64 for a writer."""
+
+    def run_id(self) -> str:
+        return f"run-{secrets.token_hex(10)}"
+
+    def writer_id(self) -> str:
+        return f"w{secrets.token_hex(8)}"
+
+    def salt(self) -> bytes:
+        return secrets.token_bytes(32)

@@ -1,0 +1,59 @@
+"""The outbound port: where a harness sends events, and what it may rely on.
+
+A journal accepts submissions without ever blocking (`submit`), in the order in which one run submits them, and says
+through a future when they are durable. Room is taken beforehand with a permit, which may have to be waited for.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Protocol
+
+from harness.content import SealedContent
+from harness.events import Event
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """What belongs to one boundary: stored all or none, in this order (SPEC D22)."""
+
+    session_id: str
+    run_id: str
+    events: tuple[Event, ...]
+    contents: tuple[SealedContent, ...] = ()
+    resumes: bool = False
+    """True for the first submission after a failed one; without it a run that lost a submission is refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """Where a submission's events are in their stream."""
+
+    first_seq: int
+    last_seq: int
+    head_link: bytes
+    """32 bytes: the link of the last event, which commits to everything before it in the run."""
+
+
+class Permit(Protocol):
+    """Room for one boundary: its start and its end."""
+
+    def release(self) -> None:
+        """Give the room back; once is enough, more does no harm."""
+
+
+class Journal(Protocol):
+    """An append-only, durable log as a harness sees it. Every method may be called from any thread."""
+
+    def request_permit(self, timeout_s: float) -> Future[Permit]:
+        """Room in the queue; fails with `LedgerUnavailable` if there is none within `timeout_s`."""
+
+    def submit(self, submission: Submission) -> Future[Recorded]:
+        """Append; never blocks. The future completes once the events are durable.
+
+        `ValueError` at once for an event that cannot be written (nothing is stored). The future fails with
+        `LedgerUnavailable` if nothing of the submission was stored (then all later submissions of that run fail too,
+        until one `resumes`), `AlreadyTerminated` if the run has ended, `IllegalEvent` if the events cannot follow
+        those in the stream. Callbacks of one run's futures come in the order of its submissions.
+        """

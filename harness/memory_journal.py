@@ -1,0 +1,81 @@
+"""A journal in memory: for tests, and for programs that want limits but no database."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future
+from hashlib import sha256
+
+from harness.content import SealedContent
+from harness.errors import AlreadyTerminated, IllegalEvent, LedgerUnavailable
+from harness.events import ACCEPTED_AFTER_TERMINATION, Event
+from harness.journal import Permit, Recorded, Submission
+from harness.state import RUNNING, RunState, evolve
+
+
+class _Unbounded:
+    def release(self) -> None:
+        """Memory has room for as long as the process lives."""
+
+
+class MemoryJournal:
+    """Keeps every event and content of every run, checked by the same fold as a ledger's; nothing is durable.
+
+    `fail_with` makes every submission fail until it is None again, as a ledger whose disk is full would.
+    """
+
+    def __init__(self) -> None:
+        self.fail_with: LedgerUnavailable | None = None
+        self.contents: dict[str, SealedContent] = {}
+        self._lock = threading.Lock()
+        self._events: dict[str, list[Event]] = {}
+        self._states: dict[str, RunState] = {}
+        self._broken: set[str] = set()
+
+    def events(self, run_id: str) -> list[Event]:
+        """The run's events so far, in order."""
+        with self._lock:
+            return list(self._events.get(run_id, ()))
+
+    def state(self, run_id: str) -> RunState:
+        """The fold of the run's events so far; `KeyError` for an unknown run."""
+        with self._lock:
+            return self._states[run_id]
+
+    def request_permit(self, timeout_s: float) -> Future[Permit]:
+        future: Future[Permit] = Future()
+        future.set_result(_Unbounded())
+        return future
+
+    def submit(self, submission: Submission) -> Future[Recorded]:
+        future: Future[Recorded] = Future()
+        try:
+            recorded = self._store(submission)
+        except (LedgerUnavailable, AlreadyTerminated, IllegalEvent) as error:
+            future.set_exception(error)
+        else:
+            future.set_result(recorded)
+        return future
+
+    def _store(self, submission: Submission) -> Recorded:
+        run_id = submission.run_id
+        with self._lock:
+            if self.fail_with is not None:
+                self._broken.add(run_id)
+                raise self.fail_with
+            if run_id in self._broken and not submission.resumes:
+                raise LedgerUnavailable("an earlier submission of this run was not stored")
+            state = self._states.get(run_id)
+            if state is not None and state.outcome != RUNNING:
+                if any(event.type not in ACCEPTED_AFTER_TERMINATION for event in submission.events):
+                    raise AlreadyTerminated(run_id, outcome=state.outcome, reason=state.reason or state.outcome)
+            for event in submission.events:
+                state = evolve(state, event)
+            assert state is not None, "a submission has at least one event"
+            self._broken.discard(run_id)
+            self._states[run_id] = state
+            stored = self._events.setdefault(run_id, [])
+            stored.extend(submission.events)
+            self.contents.update({content.digest: content for content in submission.contents})
+            link = sha256(f"{run_id}/{len(stored)}".encode()).digest()
+            return Recorded(len(stored) - len(submission.events) + 1, len(stored), link)

@@ -1,0 +1,198 @@
+"""What the read side returns: one frozen record per row that a reader may see.
+
+Times are integers in microseconds since the Unix epoch (``_us``), or microseconds since the run's start where
+the name says ``elapsed``. Free text is a `ContentView`, because any content may have been erased (SPEC E10).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, TypeVar
+
+ContentState = Literal["stored", "digest_only", "erased"]
+
+
+@dataclass(frozen=True, slots=True)
+class ContentView:
+    """A piece of free-form content as it can be read today."""
+
+    digest: str
+    """Salted SHA-256 in lower-case hexadecimal, as the event names it."""
+    size_bytes: int
+    media_type: str
+    state: ContentState
+    data: bytes | None
+    """The bytes, or None where only the digest was kept or the content was erased."""
+
+    @property
+    def text(self) -> str | None:
+        """The bytes as UTF-8 text with undecodable bytes replaced; None where there are no bytes."""
+        return None if self.data is None else self.data.decode("utf-8", "replace")
+
+
+@dataclass(frozen=True, slots=True)
+class ChatSession:
+    """Conversation metadata, never the message history (SPEC R1)."""
+
+    session_id: str
+    status: Literal["ACTIVE", "EXPIRED"]
+    """Computed at reading from `expires_us`."""
+    message_pair_count: int
+    """Runs of the session whose answer was recorded."""
+    created_us: int
+    last_active_us: int
+    expires_us: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """One line of a run list; no detail rows behind it (SPEC R5)."""
+
+    run_id: str
+    session_id: str
+    query: str | None
+    status: str
+    """RUNNING, SUCCESS, FAILED, CANCELLED, TIMED_OUT or BUDGET_EXHAUSTED."""
+    agent_flow: str | None
+    """CHAT_SIMPLE, CHAT_GRAPH or AI_OPS; None until the flow was selected."""
+    answer_preview: str | None
+    step_count: int
+    tool_call_count: int
+    created_us: int
+    updated_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunDetail:
+    """Everything the `diagnosis_run` row says of one run."""
+
+    summary: RunSummary
+    agent: str | None
+    agent_version: str | None
+    actor: str | None
+    environment: str | None
+    labels: Mapping[str, str]
+    parent_run_id: str | None
+    continues_run_id: str | None
+    traceparent: str | None
+    limits: Mapping[str, int]
+    """`model_calls`, `tool_calls`, `tool:NAME`, `tool_default`, `input_tokens`, `output_tokens`, `total_tokens`, `run_bytes`."""
+    usage: Mapping[str, int]
+    """The same keys as `limits` without `tool_default`, as charged so far; a key never charged is absent."""
+    usage_unknown_count: int
+    """Model attempts whose token usage nobody reported; never counted as 0 (SPEC H4a)."""
+    timeout_us: int
+    started_us: int
+    ended_us: int | None
+    elapsed_us: int | None
+    """From start to the decision that ended the run; None while it is running."""
+    outcome_reason: str | None
+    cancel_reason: str | None
+    error: ContentView | None
+    """The message of the exception that failed the run."""
+    refused: Mapping[str, Any] | None
+    """What ran out: `resource`, `amount`, `used`, `limit`, `boundary`; None unless a reservation was rejected."""
+    degraded: bool
+    orchestration_trace: Mapping[str, Any] | None
+    event_count: int
+    head_link: str
+    """Link of the run's last event, in hexadecimal."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentStep:
+    """One logical model step with its attempts counted inside (SPEC R3)."""
+
+    run_id: str
+    session_id: str
+    step_no: int
+    """From 1, in the order the steps started."""
+    boundary: str
+    """Boundary identity without the attempt number (SPEC D7)."""
+    scope: str
+    """Scope path of the boundary, for grouping; empty at the root of the run."""
+    name: str
+    model: str | None
+    status: Literal["RUNNING", "SUCCESS", "FAILED", "ABANDONED"]
+    attempt_count: int
+    started_us: int
+    started_elapsed_us: int
+    duration_us: int | None
+    """From the start of the first attempt to the end of the last; None while open."""
+    input_tokens: int | None
+    output_tokens: int | None
+    failure: str | None
+    """Failure type of the last failed attempt."""
+    error: ContentView | None
+    input: ContentView | None
+    output: ContentView | None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolInvocation:
+    """One granted attempt of a tool, late ones included, refused ones not (SPEC R3)."""
+
+    run_id: str
+    session_id: str
+    invocation_no: int
+    attempt_id: str
+    boundary: str
+    scope: str
+    tool_name: str
+    call_id: str | None
+    """The framework's own tool-call id, a label kept exactly."""
+    tool_key: str | None
+    effect: str | None
+    """`read` or `write` where the caller declared it."""
+    status: Literal["RUNNING", "SUCCESS", "FAILED", "ABANDONED", "LATE"]
+    started_us: int
+    started_elapsed_us: int
+    duration_us: int | None
+    failure: str | None
+    error: ContentView | None
+    input: ContentView | None
+    output: ContentView | None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedEvent:
+    """One event of a run as it is stored."""
+
+    pos: int
+    seq: int
+    """From 1, contiguous in the run."""
+    event_id: str
+    type: str
+    version: int
+    occurred_us: int
+    recorded_us: int
+    elapsed_us: int | None
+    """Monotonic time since the run's start; None on events that the run's owner did not write."""
+    fields: Mapping[str, Any]
+    """The body as parsed JSON, the envelope included."""
+    body: bytes
+    body_hash: str
+    link: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunTrace:
+    """Exactly one run (SPEC R4)."""
+
+    chat_session: ChatSession
+    run: RunDetail
+    agent_steps: tuple[AgentStep, ...]
+    tool_invocations: tuple[ToolInvocation, ...]
+    self_evaluation: Mapping[str, Any] | None
+    answer: ContentView | None
+    feedback: Mapping[str, Any] | None
+
+
+Row = TypeVar("Row")
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[Row]):
+    """A keyset page: rows, and the cursor that asks for the next one."""
+
+    rows: tuple[Row, ...]
+    next_cursor: str | None
