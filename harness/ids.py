@@ -80,6 +80,9 @@ class IdSource(Protocol):
     def salt(self) -> bytes:
         """32 unpredictable bytes."""
 
+    def fraction(self) -> float:
+        """A number from 0 to below 1, for jitter."""
+
 
 class RandomIds:
     """Ids from the operating system's randomness; 80 bits for a run, 64 for a writer."""
@@ -92,3 +95,6 @@ class RandomIds:
 
     def salt(self) -> bytes:
         return secrets.token_bytes(32)
+
+    def fraction(self) -> float:
+        return secrets.randbelow(1 << 53) / (1 << 53)

@@ -66,9 +66,9 @@ class MemoryJournal:
             if run_id in self._broken and not submission.resumes:
                 raise LedgerUnavailable("an earlier submission of this run was not stored")
             state = self._states.get(run_id)
-            if state is not None and state.outcome != RUNNING:
-                if any(event.type not in ACCEPTED_AFTER_TERMINATION for event in submission.events):
-                    raise AlreadyTerminated(run_id, outcome=state.outcome, reason=state.reason or state.outcome)
+            refused = any(event.type not in ACCEPTED_AFTER_TERMINATION for event in submission.events)
+            if state is not None and state.outcome != RUNNING and refused:
+                raise AlreadyTerminated(run_id, outcome=state.outcome, reason=state.reason or state.outcome)
             for event in submission.events:
                 state = evolve(state, event)
             assert state is not None, "a submission has at least one event"

@@ -200,8 +200,8 @@ def _graph_finished(state: RunState, event: e.GraphFinished) -> RunState:
 def _answer_recorded(state: RunState, event: e.AnswerRecorded) -> RunState:
     if state.answered:
         raise IllegalEvent(event.type, "the run has an answer")
-    usage = charge(state.usage, {"run_bytes": event.answer_bytes}) if event.answer_stored else state.usage
-    return replace(state, answered=True, usage=usage)
+    # Its bytes were charged when it was given.
+    return replace(state, answered=True)
 
 
 def _terminated(state: RunState, event: e.RunTerminated) -> RunState:

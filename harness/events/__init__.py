@@ -92,7 +92,7 @@ __all__ = [
 
 
 def parse_event(fields: dict[str, Any]) -> Event:
-    """The typed event of a body's fields; `LookupError` for a type this version does not know, `ValueError` if malformed."""
+    """The typed event of a body's fields; `LookupError` for an unknown type, `ValueError` for a malformed body."""
     model = EVENT_TYPES.get(fields.get("type", ""))
     if model is None:
         raise LookupError(f"unknown event type {fields.get('type')!r}")

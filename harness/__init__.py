@@ -1,0 +1,95 @@
+"""A harness that holds an agent's run to its limits and records every boundary the run crosses."""
+
+from harness.budget import Budget, BudgetSnapshot, Excess, Limits, TokenUsage
+from harness.cancellation import Cancellation, CancelReason
+from harness.capacity import RunCapacity
+from harness.clock import ManualClock, MonotonicClock, SystemMonotonicClock, SystemWallClock, WallClock
+from harness.content import Capture, CapturePolicy, Content
+from harness.context import Run, RunContext
+from harness.deadline import Deadline
+from harness.errors import (
+    AlreadyTerminated,
+    CapacityExceeded,
+    HarnessError,
+    HiddenRetriesEnabled,
+    IllegalEvent,
+    InvalidInput,
+    LedgerUnavailable,
+    RunEnded,
+    TerminationNotRecorded,
+)
+from harness.ids import IdSource, RandomIds
+from harness.journal import Journal, Recorded, Submission
+from harness.keys import ToolCallKeyFactory
+from harness.lifecycle import Lifecycle, Outcome, Termination
+from harness.memory_journal import MemoryJournal
+from harness.retry import (
+    AGENT_POLICY,
+    EVIDENCE_REPAIR_POLICY,
+    ROUTER_POLICY,
+    SEMANTIC_GUARD_POLICY,
+    TECHNICAL_FAILURES,
+    TOOL_POLICY,
+    FailureType,
+    OperationKind,
+    RetryPolicies,
+    RetryPolicy,
+    TypedFailure,
+)
+from harness.run import Harness
+from harness.state import RunState, evolve
+
+__all__ = [
+    "AGENT_POLICY",
+    "EVIDENCE_REPAIR_POLICY",
+    "ROUTER_POLICY",
+    "SEMANTIC_GUARD_POLICY",
+    "TECHNICAL_FAILURES",
+    "TOOL_POLICY",
+    "AlreadyTerminated",
+    "Budget",
+    "BudgetSnapshot",
+    "CancelReason",
+    "Cancellation",
+    "CapacityExceeded",
+    "Capture",
+    "CapturePolicy",
+    "Content",
+    "Deadline",
+    "Excess",
+    "FailureType",
+    "Harness",
+    "HarnessError",
+    "HiddenRetriesEnabled",
+    "IdSource",
+    "IllegalEvent",
+    "InvalidInput",
+    "Journal",
+    "LedgerUnavailable",
+    "Lifecycle",
+    "Limits",
+    "ManualClock",
+    "MemoryJournal",
+    "MonotonicClock",
+    "OperationKind",
+    "Outcome",
+    "RandomIds",
+    "Recorded",
+    "RetryPolicies",
+    "RetryPolicy",
+    "Run",
+    "RunCapacity",
+    "RunContext",
+    "RunEnded",
+    "RunState",
+    "Submission",
+    "SystemMonotonicClock",
+    "SystemWallClock",
+    "Termination",
+    "TerminationNotRecorded",
+    "TokenUsage",
+    "ToolCallKeyFactory",
+    "TypedFailure",
+    "WallClock",
+    "evolve",
+]

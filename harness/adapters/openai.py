@@ -1,0 +1,111 @@
+"""The `openai` client under a harness: built without retries of its own, its failures told by type (SPEC H6, H7)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from harness.budget import TokenUsage
+from harness.context import RunContext
+from harness.deadline import check_timeout
+from harness.errors import HiddenRetriesEnabled
+from harness.retry import FailureType, TypedFailure
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+NO_RETRIES = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call that the model asks for; `arguments` is its JSON text, unchecked."""
+
+    call_id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChatReply:
+    """What a chat completion said."""
+
+    model: str
+    content: str | None
+    tool_calls: tuple[ToolCall, ...]
+    finish_reason: str | None
+    usage: TokenUsage | None
+    """None where the provider reported none: unknown, not 0."""
+
+
+def make_async_client(*, base_url: str, api_key: str, timeout_s: float) -> AsyncOpenAI:
+    """A client that sends each request once; `timeout_s` bounds one request."""
+    from openai import AsyncOpenAI
+
+    client = AsyncOpenAI(
+        base_url=base_url, api_key=api_key, timeout=check_timeout("timeout_s", timeout_s), max_retries=NO_RETRIES
+    )
+    return check_client(client)
+
+
+def check_client(client: AsyncOpenAI) -> AsyncOpenAI:
+    """`client` itself; `HiddenRetriesEnabled` if it would retry on its own, unseen by the run's record."""
+    if client.max_retries != NO_RETRIES:
+        raise HiddenRetriesEnabled(type(client).__name__, "max_retries=0")
+    return client
+
+
+class Chat:
+    """Asks for chat completions; an operation for `Harness.model`."""
+
+    def __init__(self, client: AsyncOpenAI, model: str) -> None:
+        self._client = check_client(client)
+        self.model = model
+
+    async def __call__(
+        self,
+        run: RunContext,
+        *,
+        messages: Sequence[Mapping[str, Any]],
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        **options: Any,
+    ) -> ChatReply:
+        """One request. Raises what the client raises, and `MALFORMED_REPLY` for a reply without a choice."""
+        if tools:
+            options["tools"] = list(tools)
+        asked: Any = [dict(message) for message in messages]
+        completion = await self._client.chat.completions.create(model=self.model, messages=asked, **options)
+        usage = completion.usage
+        used = None if usage is None else TokenUsage(usage.prompt_tokens, usage.completion_tokens)
+        if not completion.choices:
+            raise TypedFailure(FailureType.MALFORMED_REPLY, "the reply has no choice", usage=used)
+        choice = completion.choices[0]
+        calls = tuple(
+            ToolCall(call.id, call.function.name, call.function.arguments)
+            for call in choice.message.tool_calls or ()
+            if call.type == "function"
+        )
+        return ChatReply(completion.model, choice.message.content, calls, choice.finish_reason, used)
+
+
+def classify(error: BaseException) -> FailureType | None:
+    """The failure type of the client's exceptions, None of any other."""
+    import openai
+
+    if isinstance(error, openai.APITimeoutError):
+        return FailureType.TIMEOUT
+    if isinstance(error, openai.APIConnectionError):
+        return FailureType.TRANSPORT
+    if isinstance(error, openai.RateLimitError):
+        return FailureType.RATE_LIMITED
+    if isinstance(error, openai.NotFoundError):
+        return FailureType.NOT_FOUND
+    if isinstance(error, openai.InternalServerError):
+        return FailureType.PROVIDER_ERROR
+    if isinstance(error, openai.APIStatusError):
+        return FailureType.REJECTED_REQUEST
+    if isinstance(error, openai.APIResponseValidationError | json.JSONDecodeError):
+        return FailureType.MALFORMED_REPLY
+    return None

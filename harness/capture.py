@@ -1,0 +1,36 @@
+"""What a boundary keeps of the content that passed it, within the run's bytes (SPEC H9, D10)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.budget import Excess, find_excess
+from harness.content import Capture, Content, SealedContent
+from harness.live import LiveRun
+
+
+def keep_content(
+    live: LiveRun, role: str, content: Content, capture: Capture
+) -> tuple[dict[str, Any], tuple[SealedContent, ...], Excess | None]:
+    """Event fields, contents to submit, and the byte limit that did not let the content be kept; lock held."""
+    size_bytes = len(content.data)
+    amounts = {"run_bytes": size_bytes}
+    wanted = capture is Capture.FULL
+    overflow = find_excess(live.state.limits, live.state.usage, amounts) if wanted and size_bytes else None
+    is_kept = wanted and overflow is None
+    return *seal_content(live, role, content, is_kept), overflow
+
+
+def seal_content(
+    live: LiveRun, role: str, content: Content, keep: bool
+) -> tuple[dict[str, Any], tuple[SealedContent, ...]]:
+    """Event fields that name the content, and what of it is new to the run and has to be submitted; lock held."""
+    sealed, is_new = live.sealer.seal(content, keep=keep)
+    fields = {f"{role}_digest": sealed.digest, f"{role}_bytes": sealed.size_bytes, f"{role}_stored": keep}
+    return fields, (sealed,) if is_new else ()
+
+
+def error_type(error: BaseException) -> str:
+    """The exception's class name, as far as an event can hold it."""
+    name = type(error).__qualname__.encode("ascii", "replace").decode()[:256]
+    return name if name.strip() else "Exception"

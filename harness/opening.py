@@ -1,0 +1,125 @@
+"""What a run is opened with, checked whole before anything of the run exists (SPEC H1b, E11)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from harness.budget import Limits
+from harness.content import Capture, Content, SealedContent, Sealer, encode_content
+from harness.deadline import Deadline, check_timeout
+from harness.engine import Engine
+from harness.errors import InvalidInput
+from harness.events import RunEvent, RunStarted
+from harness.events.base import MAX_MAP_KEYS
+from harness.ids import check_code, check_id, check_name
+from harness.live import LiveRun
+from harness.retry import RetryPolicies
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """A run that may begin."""
+
+    session_id: str
+    run_id: str
+    timeout_s: float
+    policies: RetryPolicies
+    fields: Mapping[str, Any]
+    """Of `run.started`, without the envelope."""
+    contents: tuple[SealedContent, ...]
+    sealer: Sealer
+
+    def live_run(self, engine: Engine, deadline: Deadline) -> LiveRun:
+        """The run's shared state, before its beginning is recorded."""
+        return LiveRun(
+            self.session_id,
+            self.run_id,
+            deadline=deadline,
+            monotonic_clock=engine.monotonic_clock,
+            wall_clock=engine.wall_clock,
+            journal=engine.journal,
+            writer_id=engine.ids.writer_id(),
+            sealer=self.sealer,
+        )
+
+    def events(self, live: LiveRun) -> tuple[RunEvent, ...]:
+        """The beginning; call with the run's lock held."""
+        return (live.event(RunStarted, elapsed_us=0, **self.fields),)
+
+
+def open_run(
+    engine: Engine,
+    *,
+    session_id: str,
+    run_id: str | None,
+    query: str | bytes | None,
+    limits: Limits,
+    timeout_s: float,
+    policies: RetryPolicies,
+    agent: str | None,
+    flow: str | None,
+    actor: str | None,
+    environment: str | None,
+    labels: Mapping[str, str] | None,
+    parent_run_id: str | None,
+    continues_run_id: str | None,
+    traceparent: str | None,
+) -> Opening:
+    """Check everything; `InvalidInput` names the field that is wrong."""
+    check_id("session_id", session_id)
+    run_id = check_id("run_id", engine.ids.run_id() if run_id is None else run_id)
+    timeout_s = check_timeout("timeout_s", timeout_s)
+    if not isinstance(limits, Limits):
+        raise InvalidInput("limits", f"must be Limits, not {type(limits).__name__}")
+    name, _, version = ("", "", "") if agent is None else check_name("agent", agent).partition("@")
+    sealer = Sealer(engine.ids.salt)
+    asked, contents = _seal_query(engine, sealer, query, limits)
+    fields = {
+        "limits": limits.as_map(),
+        "timeout_us": round(timeout_s * 1_000_000),
+        "agent": check_name("agent", name) if agent is not None else None,
+        "agent_version": check_name("agent", version) if version else None,
+        "flow": None if flow is None else check_code("flow", flow),
+        "actor": None if actor is None else check_name("actor", actor),
+        "environment": None if environment is None else check_name("environment", environment),
+        "labels": _check_labels(labels),
+        "parent_run_id": None if parent_run_id is None else check_id("parent_run_id", parent_run_id),
+        "continues_run_id": None if continues_run_id is None else check_id("continues_run_id", continues_run_id),
+        "traceparent": None if traceparent is None else check_name("traceparent", traceparent),
+        "policy_digest": _digest(policies),
+        **asked,
+    }
+    return Opening(session_id, run_id, timeout_s, policies, fields, contents, sealer)
+
+
+def _seal_query(
+    engine: Engine, sealer: Sealer, query: str | bytes | Content | None, limits: Limits
+) -> tuple[dict[str, Any], tuple[SealedContent, ...]]:
+    if query is None:
+        return {}, ()
+    content = encode_content(query)
+    keep = engine.capture.query is Capture.FULL
+    if keep and len(content.data) > limits.run_bytes:
+        raise InvalidInput("query", f"has {len(content.data)} bytes, above limits.run_bytes {limits.run_bytes}")
+    sealed, _ = sealer.seal(content, keep=keep)
+    return {"query_digest": sealed.digest, "query_bytes": sealed.size_bytes, "query_stored": keep}, (sealed,)
+
+
+def _check_labels(labels: Mapping[str, str] | None) -> dict[str, str] | None:
+    if not labels:
+        return None
+    if len(labels) > MAX_MAP_KEYS:
+        raise InvalidInput("labels", f"must be at most {MAX_MAP_KEYS}, not {len(labels)}")
+    return {check_name("labels", key): check_name(f"labels[{key}]", value) for key, value in labels.items()}
+
+
+def _digest(policies: RetryPolicies) -> str:
+    lines = [
+        f"{kind.value} {policy.max_attempts} {policy.base_delay_s!r} {policy.max_delay_s!r} "
+        + ",".join(sorted(failure.value for failure in policy.retryable))
+        for kind, policy in sorted(policies.by_kind.items(), key=lambda item: item[0].value)
+    ]
+    return sha256("\n".join(lines).encode()).hexdigest()

@@ -1,0 +1,173 @@
+"""Retry is typed, bounded and recorded: which failures, how many attempts, how long between them (SPEC H6)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from types import MappingProxyType
+
+from harness.budget import TokenUsage
+from harness.errors import HarnessError, InvalidInput
+
+MAX_ATTEMPTS = 10
+
+
+class OperationKind(Enum):
+    """What an operation is for; decides its retry policy."""
+
+    INTENT_ROUTER = "INTENT_ROUTER"
+    SEMANTIC_GUARD = "SEMANTIC_GUARD"
+    DIAGNOSIS_AGENT = "DIAGNOSIS_AGENT"
+    TOOL_CALL = "TOOL_CALL"
+    EVIDENCE_REPAIR = "EVIDENCE_REPAIR"
+
+
+class FailureType(Enum):
+    """Why an attempt failed, told by the exception's type and never by its text."""
+
+    TRANSPORT = "TRANSPORT"
+    TIMEOUT = "TIMEOUT"
+    RATE_LIMITED = "RATE_LIMITED"
+    PROVIDER_ERROR = "PROVIDER_ERROR"
+    MALFORMED_REPLY = "MALFORMED_REPLY"
+    NOT_FOUND = "NOT_FOUND"
+    REJECTED_REQUEST = "REJECTED_REQUEST"
+    INVALID_ARGUMENTS = "INVALID_ARGUMENTS"
+    NO_EVIDENCE = "NO_EVIDENCE"
+    BUSINESS_REJECTION = "BUSINESS_REJECTION"
+    CANCELLED = "CANCELLED"
+    DEADLINE_EXCEEDED = "DEADLINE_EXCEEDED"
+    RUN_ENDED = "RUN_ENDED"
+    UNKNOWN = "UNKNOWN"
+
+
+TECHNICAL_FAILURES = frozenset(
+    {
+        FailureType.TRANSPORT,
+        FailureType.TIMEOUT,
+        FailureType.RATE_LIMITED,
+        FailureType.PROVIDER_ERROR,
+        FailureType.MALFORMED_REPLY,
+    }
+)
+"""The only failures that any policy may retry."""
+
+ATTEMPT_CEILINGS: Mapping[OperationKind, int] = MappingProxyType(
+    {
+        OperationKind.INTENT_ROUTER: 2,
+        OperationKind.SEMANTIC_GUARD: 2,
+        OperationKind.DIAGNOSIS_AGENT: 1,
+        OperationKind.TOOL_CALL: 1,
+        OperationKind.EVIDENCE_REPAIR: 1,
+    }
+)
+"""Attempts that no policy of these kinds can exceed."""
+
+
+class TypedFailure(HarnessError):
+    """An operation's failure with its type: raise it where the type of the original exception does not tell."""
+
+    code = "operation_failed"
+
+    def __init__(
+        self,
+        failure: FailureType,
+        message: str,
+        *,
+        usage: TokenUsage | None = None,
+        retry_after_s: float | None = None,
+    ) -> None:
+        self.failure = failure
+        self.usage = usage
+        self.retry_after_s = retry_after_s
+        super().__init__(message)
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """Which failures of one kind of operation are tried again, how often, and after how long."""
+
+    kind: OperationKind
+    max_attempts: int
+    """1 means one attempt."""
+    retryable: frozenset[FailureType] = frozenset()
+    base_delay_s: float = 0.1
+    max_delay_s: float = 2.0
+
+    def __post_init__(self) -> None:
+        ceiling = ATTEMPT_CEILINGS.get(self.kind, MAX_ATTEMPTS)
+        attempts = self.max_attempts
+        if isinstance(attempts, bool) or not isinstance(attempts, int) or not 1 <= attempts <= ceiling:
+            raise InvalidInput(f"{self.kind.value}.max_attempts", f"must be from 1 to {ceiling}, not {attempts!r}")
+        never = self.retryable - TECHNICAL_FAILURES
+        if never:
+            names = ", ".join(sorted(failure.value for failure in never))
+            raise InvalidInput(f"{self.kind.value}.retryable", f"must not hold {names}: these are never retried")
+        for name in ("base_delay_s", "max_delay_s"):
+            seconds = getattr(self, name)
+            if not math.isfinite(seconds) or seconds < 0:
+                raise InvalidInput(f"{self.kind.value}.{name}", f"must be finite and not negative, not {seconds!r}")
+
+    def permits(self, failure: FailureType, attempt: int) -> bool:
+        """Whether another attempt may follow number `attempt`, which failed with `failure`."""
+        return attempt < self.max_attempts and failure in self.retryable
+
+    def delay_s(self, attempt: int, fraction: float) -> float:
+        """Seconds to wait after attempt number `attempt`: exponential, with jitter from `fraction` in [0, 1)."""
+        full_s = min(self.max_delay_s, self.base_delay_s * float(1 << (attempt - 1)))
+        return full_s * (0.5 + fraction / 2)
+
+
+ROUTER_POLICY = RetryPolicy(OperationKind.INTENT_ROUTER, 2, TECHNICAL_FAILURES)
+SEMANTIC_GUARD_POLICY = RetryPolicy(OperationKind.SEMANTIC_GUARD, 2, TECHNICAL_FAILURES)
+AGENT_POLICY = RetryPolicy(OperationKind.DIAGNOSIS_AGENT, 1)
+TOOL_POLICY = RetryPolicy(OperationKind.TOOL_CALL, 1)
+EVIDENCE_REPAIR_POLICY = RetryPolicy(OperationKind.EVIDENCE_REPAIR, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicies:
+    """One policy for each kind of operation."""
+
+    by_kind: Mapping[OperationKind, RetryPolicy] = field(
+        default_factory=lambda: {
+            policy.kind: policy
+            for policy in (ROUTER_POLICY, SEMANTIC_GUARD_POLICY, AGENT_POLICY, TOOL_POLICY, EVIDENCE_REPAIR_POLICY)
+        }
+    )
+
+    def __post_init__(self) -> None:
+        for kind, policy in self.by_kind.items():
+            if policy.kind is not kind:
+                raise InvalidInput(f"policies[{kind.value}]", f"is a policy for {policy.kind.value}")
+        object.__setattr__(self, "by_kind", MappingProxyType(dict(self.by_kind)))
+
+    def of(self, kind: OperationKind) -> RetryPolicy:
+        """The policy of `kind`; `InvalidInput` if none was given."""
+        policy = self.by_kind.get(kind)
+        if policy is None:
+            raise InvalidInput("kind", f"{kind.value} has no retry policy")
+        return policy
+
+
+Classifier = Callable[[BaseException], FailureType | None]
+"""Tells the failure type of exceptions that it knows, None of others."""
+
+
+def classify(error: BaseException, classifiers: Iterable[Classifier] = ()) -> FailureType:
+    """The failure type of an operation's exception; `UNKNOWN` where no type tells."""
+    if isinstance(error, TypedFailure):
+        return error.failure
+    if isinstance(error, HarnessError):
+        return FailureType.RUN_ENDED
+    for classifier in classifiers:
+        failure = classifier(error)
+        if failure is not None:
+            return failure
+    if isinstance(error, TimeoutError):
+        return FailureType.TIMEOUT
+    if isinstance(error, ConnectionError):
+        return FailureType.TRANSPORT
+    return FailureType.UNKNOWN

@@ -1,0 +1,264 @@
+"""The harness: opens runs and takes work across their boundaries."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Concatenate, ParamSpec, TypeVar, overload
+
+from harness import events as e
+from harness.attempt import Operation
+from harness.budget import Limits, check_tool_name, find_excess, limit_of, tool_resource
+from harness.cancellation import CancelReason
+from harness.capacity import check_size
+from harness.content import Capture, encode_content
+from harness.context import RunContext
+from harness.crossing import cross
+from harness.engine import Engine
+from harness.errors import InvalidInput
+from harness.ids import check_code, check_name
+from harness.journal import Journal
+from harness.live import LiveRun
+from harness.opening import open_run
+from harness.retry import OperationKind, RetryPolicies
+from harness.scope import RunScope
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Harness:
+    """Holds runs to their limits and records every boundary they cross.
+
+    One harness serves any number of runs, and keeps nothing of them. `model`, `tool` and `guard` are plain functions
+    that return an awaitable: the call gives the boundary its ordinal, awaiting it does the work (SPEC D7).
+    """
+
+    def __init__(self, journal: Journal, **settings: Any) -> None:
+        """`settings` are the other fields of `harness.engine.Engine`: clocks, ids, capture, time-outs."""
+        self._engine = Engine(journal, **settings)
+
+    def run(
+        self,
+        *,
+        session_id: str,
+        limits: Limits,
+        timeout_s: float,
+        query: str | bytes | None = None,
+        run_id: str | None = None,
+        policies: RetryPolicies | None = None,
+        agent: str | None = None,
+        flow: str | None = None,
+        actor: str | None = None,
+        environment: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        parent_run_id: str | None = None,
+        continues_run_id: str | None = None,
+        traceparent: str | None = None,
+    ) -> RunScope:
+        """A run to enter with `async with`; `agent` is `name` or `name@version`. `InvalidInput` for any bad value."""
+        opening = open_run(
+            self._engine,
+            session_id=session_id,
+            run_id=run_id,
+            query=query,
+            limits=limits,
+            timeout_s=timeout_s,
+            policies=policies or RetryPolicies(),
+            agent=agent,
+            flow=flow,
+            actor=actor,
+            environment=environment,
+            labels=labels,
+            parent_run_id=parent_run_id,
+            continues_run_id=continues_run_id,
+            traceparent=traceparent,
+        )
+        return RunScope(self._engine, opening)
+
+    def model(
+        self,
+        run: RunContext,
+        name: str,
+        fn: Callable[..., Awaitable[T] | T],
+        *,
+        args: Mapping[str, Any] | None = None,
+        kind: OperationKind = OperationKind.DIAGNOSIS_AGENT,
+        model: str | None = None,
+    ) -> Awaitable[T]:
+        """Call `fn(run, **args)` as a model step; its token usage is the reply's `usage`, a `TokenUsage`, else unknown."""
+        model = None if model is None else check_name("model", model)
+        return self._cross(run, "model", name, kind, fn, args or {}, model=model)
+
+    @overload
+    def tool(
+        self,
+        run: RunContext,
+        name: str,
+        fn: Callable[..., Awaitable[T] | T],
+        /,
+        *,
+        args: Mapping[str, Any] | None = None,
+        call_id: str | None = None,
+        tool_key: str | None = None,
+        effect: str | None = None,
+    ) -> Awaitable[T]: ...
+
+    @overload
+    def tool(
+        self,
+        run: RunContext,
+        name: Callable[Concatenate[RunContext, P], Awaitable[T]],
+        /,
+        *,
+        call_id: str | None = None,
+        tool_key: str | None = None,
+        effect: str | None = None,
+    ) -> Callable[P, Awaitable[T]]: ...
+
+    @overload
+    def tool(
+        self,
+        run: RunContext,
+        name: Callable[Concatenate[RunContext, P], T],
+        /,
+        *,
+        call_id: str | None = None,
+        tool_key: str | None = None,
+        effect: str | None = None,
+    ) -> Callable[P, Awaitable[T]]: ...
+
+    def tool(
+        self,
+        run: RunContext,
+        name: str | Callable[..., Any],
+        fn: Callable[..., Any] | None = None,
+        /,
+        *,
+        args: Mapping[str, Any] | None = None,
+        call_id: str | None = None,
+        tool_key: str | None = None,
+        effect: str | None = None,
+    ) -> Any:
+        """Call `fn(run, **args)` as a tool; or `tool(run, fn)(**args)`, which keeps the tool's own typing (SPEC D11).
+
+        `call_id` is the framework's id of the call, kept exactly as a label; `effect` is `read` or `write`.
+        `InvalidInput` if the tool has no limit: neither one of its own nor a default.
+        """
+        if callable(name):
+            return self._curry(run, name, {"call_id": call_id, "tool_key": tool_key, "effect": effect})
+        if fn is None:
+            raise InvalidInput("fn", "is missing: tool(run, name, fn) or tool(run, fn)")
+        limits = run.live.state.limits
+        if limit_of(limits, tool_resource(check_tool_name("tool", name))) is None:
+            raise InvalidInput("tool", f"{name} has no limit: give limits.per_tool[{name!r}] or per_tool_default")
+        labels = {
+            "call_id": None if call_id is None else check_name("call_id", call_id),
+            "tool_key": None if tool_key is None else check_name("tool_key", tool_key),
+            "effect": None if effect is None else check_code("effect", effect),
+        }
+        return self._cross(run, "tool", name, OperationKind.TOOL_CALL, fn, args or {}, **labels)
+
+    def guard(
+        self,
+        run: RunContext,
+        name: str,
+        fn: Callable[..., Awaitable[T] | T],
+        *,
+        args: Mapping[str, Any] | None = None,
+        kind: OperationKind = OperationKind.SEMANTIC_GUARD,
+    ) -> Awaitable[T]:
+        """Call `fn(run, **args)` as a guard: a check whose verdict the run depends on; it is charged no calls."""
+        return self._cross(run, "guard", name, kind, fn, args or {})
+
+    def select_flow(self, run: RunContext, flow: str) -> None:
+        """Record which flow was chosen for the run, such as `CHAT_GRAPH` (SPEC D17)."""
+        live = self._entered(run)
+        with live.lock:
+            live.check_running()
+            boundary = live.boundary(run.scope, "flow", check_code("flow", flow))
+            live.record(live.event(e.FlowSelected, boundary=boundary, flow=flow, parent_attempt_id=run.attempt_id))
+
+    def transition(self, run: RunContext, from_node: str | None, to_node: str, *, cause: str = "NEXT") -> None:
+        """Record that the graph enters `to_node`; `from_node` is None at its entry. `RunEnded` if it may not."""
+        live = self._entered(run)
+        with live.lock:
+            live.check_running()
+            fields = {"to_node": check_name("to_node", to_node), "cause": check_code("cause", cause)}
+            if from_node is not None:
+                fields["from_node"] = check_name("from_node", from_node)
+            boundary = live.boundary(run.scope, "transition", to_node)
+            live.record(live.event(e.GraphTransitioned, boundary=boundary, parent_attempt_id=run.attempt_id, **fields))
+
+    def finish_graph(self, run: RunContext, *, final_node: str, reason: str, degraded: bool = False) -> None:
+        """Record where and why the graph ended; `degraded` where a fallback gave the answer."""
+        live = self._entered(run)
+        with live.lock:
+            live.check_running()
+            fields = {"final_node": check_name("final_node", final_node), "reason": check_code("reason", reason)}
+            live.record(live.event(e.GraphFinished, boundary=live.once("graph"), degraded=degraded, **fields))
+
+    def answer(self, run: RunContext, text: str | bytes) -> None:
+        """Give the run's one answer; it is recorded together with the termination."""
+        live = self._entered(run)
+        content = encode_content(text)
+        size_bytes = len(content.data)
+        with live.lock:
+            live.check_running()
+            if live.answer is not None:
+                raise InvalidInput("answer", "was given before")
+            keep = self._engine.capture.answer is Capture.FULL
+            live.answer = (content, False)
+            if keep and size_bytes:
+                self.reserve_bytes(run, size_bytes, name="answer")
+            live.answer = (content, keep)
+
+    def reserve_bytes(self, run: RunContext, size_bytes: int, *, name: str = "capture") -> None:
+        """Charge bytes of captured content; passing the limit ends the run and raises `RunEnded` (SPEC H9)."""
+        check_size(size_bytes)
+        live = self._entered(run)
+        with live.lock:
+            live.check_running()
+            amounts = {"run_bytes": size_bytes}
+            fields = {"kind": "capacity", "name": check_name("name", name)}
+            boundary = live.boundary(run.scope, "capacity", name)
+            excess = find_excess(live.state.limits, live.state.usage, amounts)
+            if excess is None:
+                live.record(live.event(e.ReservationGranted, boundary=boundary, usage=amounts, **fields))
+                return
+            fields |= {"resource": excess.resource}
+            figures = {"amount": excess.amount, "used": excess.used, "limit": excess.limit}
+            rejected = live.event(e.ReservationRejected, boundary=boundary, **fields, **figures)
+        live.stop(CancelReason.BUDGET_EXHAUSTED, excess=excess, before=(rejected,))
+        raise live.ended(excess)
+
+    def _entered(self, run: RunContext) -> LiveRun:
+        """The run's shared state, after its deadline has been looked at (SPEC H2)."""
+        live: LiveRun = run.live
+        if run.deadline.has_passed(self._engine.monotonic_clock):
+            live.stop(CancelReason.DEADLINE_EXCEEDED)
+        return live
+
+    def _cross(
+        self,
+        run: RunContext,
+        kind: str,
+        name: str,
+        operation: OperationKind,
+        fn: Callable[..., Any],
+        args: Mapping[str, Any],
+        **labels: str | None,
+    ) -> Awaitable[Any]:
+        ordinal = run.live.next_ordinal(run.scope, kind, check_name("name", name))
+        policy = run.retry_policies.of(operation)
+        return cross(self._engine, run, Operation(kind, name, operation, policy, ordinal, fn, args, **labels))
+
+    def _curry(self, run: RunContext, fn: Callable[..., Any], labels: dict[str, str | None]) -> Callable[..., Any]:
+        signature = inspect.signature(fn)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            bound = signature.bind(run, *args, **kwargs).arguments
+            bound.pop(next(iter(signature.parameters)))
+            return self.tool(run, getattr(fn, "__name__", type(fn).__name__), fn, args=bound, **labels)
+
+        return call

@@ -1,0 +1,182 @@
+"""The block in which a run lives: it begins durably, and on every way out it ends exactly once (SPEC H5, D1)."""
+
+from __future__ import annotations
+
+import asyncio
+from types import TracebackType
+from typing import Any
+
+from harness import events as e
+from harness.budget import Budget
+from harness.cancellation import Cancellation, CancelReason
+from harness.capacity import RunCapacity
+from harness.capture import error_type, keep_content, seal_content
+from harness.content import SealedContent, encode_content
+from harness.context import RunContext
+from harness.deadline import Deadline
+from harness.engine import Engine
+from harness.errors import AlreadyTerminated, HarnessError, IllegalEvent, InvalidInput, TerminationNotRecorded
+from harness.lifecycle import Lifecycle, Outcome
+from harness.live import LiveRun
+from harness.opening import Opening
+from harness.waiting import result_despite_cancellation, result_of
+
+RETRY_PAUSE_S = 0.05
+"""Between two attempts to record the end of a run."""
+
+
+class RunScope:
+    """`async with` this: a run from its durable beginning to its durable end."""
+
+    def __init__(self, engine: Engine, opening: Opening) -> None:
+        self._engine = engine
+        self._opening = opening
+        self._live: LiveRun | None = None
+
+    async def __aenter__(self) -> RunContext:
+        """Record the beginning; `LedgerUnavailable` or `InvalidInput` if it cannot be, and then there is no run."""
+        if self._live is not None:
+            raise InvalidInput("run", "was entered before: open a new one")
+        engine, opening = self._engine, self._opening
+        deadline = Deadline.after(opening.timeout_s, engine.monotonic_clock)
+        permit = await engine.permit(opening.timeout_s)
+        try:
+            live = self._live = opening.live_run(engine, deadline)
+            with live.lock:
+                recorded = live.record(*opening.events(live), contents=opening.contents)
+            await self._durable_beginning(live, recorded)
+        finally:
+            permit.release()
+        return RunContext(
+            session_id=opening.session_id,
+            run_id=opening.run_id,
+            deadline=deadline,
+            cancellation=Cancellation(live),
+            budget=Budget(live),
+            capacity=RunCapacity(live),
+            retry_policies=opening.policies,
+            lifecycle=Lifecycle(live),
+            live=live,
+        )
+
+    async def _durable_beginning(self, live: LiveRun, recorded: Any) -> None:
+        try:
+            await result_of(recorded)
+        except (AlreadyTerminated, IllegalEvent) as error:
+            raise InvalidInput("run_id", f"{live.run_id} was used before") from error
+        except asyncio.CancelledError as error:
+            await self._close(live, error)
+            raise
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Record the end. Without an exception, returns only for SUCCESS; any other outcome raises `RunEnded`.
+
+        An exception from the block goes on unchanged, unless the end could not be recorded: then
+        `TerminationNotRecorded` is raised from it. A cancellation of the task always wins.
+        """
+        live = self._live
+        assert live is not None, "the block was entered"
+        await self._close(live, error)
+        end = live.termination
+        if error is None and end is not None and end.outcome is not Outcome.SUCCESS:
+            raise live.ended()
+
+    async def _close(self, live: LiveRun, error: BaseException | None) -> None:
+        self._decide(live, error)
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self._engine.close_timeout_s
+        while True:
+            problem = await self._record_end(live, error, max(0.001, until - loop.time()))
+            if problem is None:
+                return
+            if loop.time() >= until:
+                if isinstance(error, asyncio.CancelledError):
+                    return
+                end = live.termination
+                outcome = end.outcome.value if end is not None else Outcome.FAILED.value
+                raise TerminationNotRecorded(
+                    live.session_id, live.run_id, outcome=outcome, problem=str(problem) or type(problem).__name__
+                ) from error
+            await asyncio.sleep(RETRY_PAUSE_S)
+
+    def _decide(self, live: LiveRun, error: BaseException | None) -> None:
+        if error is None:
+            if live.deadline.has_passed(self._engine.monotonic_clock):
+                live.stop(CancelReason.DEADLINE_EXCEEDED)
+            else:
+                live.decide(Outcome.SUCCESS, "COMPLETED")
+        elif isinstance(error, asyncio.CancelledError | GeneratorExit):
+            live.stop(CancelReason.TASK_CANCELLED)
+        elif isinstance(error, KeyboardInterrupt | SystemExit):
+            live.stop(CancelReason.SHUTDOWN)
+        else:
+            live.decide(Outcome.FAILED, failure_reason(error))
+
+    async def _record_end(self, live: LiveRun, error: BaseException | None, timeout_s: float) -> Exception | None:
+        """Submit the end and wait; None once it is durable, else what went wrong, worth another try."""
+        with live.lock:
+            if isinstance(live.failure, AlreadyTerminated):
+                return None
+            resumes = live.failure is not None
+            if resumes:
+                live.rewind()
+                if live.durable is None:
+                    return live.failure
+            events, contents = self._closing(live, error)
+            recorded = live.record(*events, contents=contents, resumes=resumes)
+        try:
+            await result_despite_cancellation(recorded, timeout_s)
+        except AlreadyTerminated:
+            return None
+        except (HarnessError, TimeoutError) as problem:
+            return problem
+        return None
+
+    def _closing(
+        self, live: LiveRun, error: BaseException | None
+    ) -> tuple[tuple[e.RunEvent, ...], tuple[SealedContent, ...]]:
+        """Everything that is left to say, in one append: open attempts, the signal, the answer, the end."""
+        events: list[e.RunEvent] = []
+        contents: list[SealedContent] = []
+        for attempt in live.state.open_attempts.values():
+            stamp = {"attempt_id": attempt.attempt_id, "parent_attempt_id": attempt.parent_attempt_id}
+            events.append(live.event(e.AttemptAbandoned, boundary=attempt.boundary, reason="RUN_ENDED", **stamp))
+        if live.cancel_reason is not None and live.state.cancel_signalled is None:
+            events.append(live.signalled())
+        if live.answer is not None and not live.state.answered:
+            fields, sealed = seal_content(live, "answer", *live.answer)
+            events.append(live.event(e.AnswerRecorded, boundary=live.once("answer"), **fields))
+            contents.extend(sealed)
+        end, sealed = self._termination(live, error)
+        return (*events, end), (*contents, *sealed)
+
+    def _termination(
+        self, live: LiveRun, error: BaseException | None
+    ) -> tuple[e.RunTerminated, tuple[SealedContent, ...]]:
+        decision = live.termination
+        assert decision is not None, "the outcome was decided"
+        fields: dict[str, Any] = {}
+        sealed: tuple[SealedContent, ...] = ()
+        if error is not None and decision.outcome is Outcome.FAILED:
+            fields, sealed, _ = keep_content(live, "error", encode_content(str(error)), self._engine.capture.error)
+            fields["error_type"] = error_type(error)
+        if decision.excess is not None:
+            excess = decision.excess
+            fields |= {"resource": excess.resource, "used": excess.used, "limit": excess.limit}
+        end = live.event(
+            e.RunTerminated,
+            boundary=live.once("termination"),
+            outcome=decision.outcome.value,
+            reason=decision.reason,
+            occurred_us=decision.decided_us,
+            elapsed_us=decision.elapsed_us,
+            **fields,
+        )
+        return end, sealed
+
+
+def failure_reason(error: BaseException) -> str:
+    """A stable code for what failed the run: the error's own where it is one of ours."""
+    return error.code.upper() if isinstance(error, HarnessError) else "UNHANDLED_EXCEPTION"
