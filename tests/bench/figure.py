@@ -1,0 +1,64 @@
+"""One measured figure, and how a list of them is shown and kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+from time import perf_counter_ns
+
+from rich.console import Console
+from rich.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A value beside its reference; `goal` is the highest ratio that is good enough, None where none is set."""
+
+    name: str
+    unit: str
+    value: float
+    reference: str
+    reference_value: float
+    ratio: float
+    goal: float | None
+    met: bool | None
+
+
+def figure(name: str, unit: str, value: float, reference: str, reference_value: float, goal: float | None) -> Figure:
+    """A figure with its ratio, and whether that meets the goal."""
+    ratio = value / reference_value
+    met = None if goal is None else ratio <= goal
+    return Figure(name, unit, round(value, 4), reference, round(reference_value, 4), round(ratio, 3), goal, met)
+
+
+def median_ms(durations_ns: Iterable[int]) -> float:
+    """The median of nanoseconds, in milliseconds."""
+    return median(durations_ns) / 1e6
+
+
+def timed_ns(work: Callable[[], object]) -> int:
+    """How long one call takes."""
+    started_ns = perf_counter_ns()
+    work()
+    return perf_counter_ns() - started_ns
+
+
+def show(figures: list[Figure]) -> None:
+    """Print the figures as a table."""
+    table = Table(title="Measured beside a reference in the same run", title_justify="left")
+    for heading in ("figure", "value", "reference", "value", "ratio", "goal"):
+        table.add_column(heading, justify="right" if heading in ("value", "ratio", "goal") else "left")
+    for row in figures:
+        goal = "-" if row.goal is None else f"{row.goal:g} {'met' if row.met else 'MISSED'}"
+        value, reference_value = (f"{number:.3f} {row.unit}" for number in (row.value, row.reference_value))
+        table.add_row(row.name, value, row.reference, reference_value, f"{row.ratio:.2f}", goal)
+    Console().print(table)
+
+
+def write(figures: list[Figure], path: Path) -> None:
+    """Keep the figures as a JSON list of objects."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps([asdict(row) for row in figures], indent=2) + "\n")
