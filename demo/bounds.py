@@ -1,0 +1,61 @@
+"""Every bound of the demo, each with a name: what is read, kept, asked, answered and waited for."""
+
+from typing import Final
+
+from harness import Limits
+
+# What a client may send.
+QUESTION_CHARS_MAX: Final = 16_000
+BODY_BYTES_MAX: Final = 64 * 1024
+"""A question in four-byte characters fits."""
+BODY_BYTES_DRAINED_MAX: Final = 16 * 1024 * 1024
+"""A body that is too long is read to here and thrown away, so that its sender can read the answer."""
+ACTIVE_RUNS_MAX: Final = 8
+"""Chats and checks at once; one more is refused with 429 and creates nothing."""
+
+# What a run may use.
+CHAT_LIMITS: Final = Limits(
+    model_calls=12,
+    tool_calls=24,
+    per_tool={"host_metrics": 4, "top_processes": 4, "search_logs": 8, "search_runbooks": 8},
+    input_tokens=120_000,
+    output_tokens=12_000,
+    total_tokens=130_000,
+    run_bytes=4 * 1024 * 1024,
+)
+CHAT_TIMEOUT_S: Final = 60.0
+MODEL_TIMEOUT_S: Final = 30.0
+
+# What the investigation may do.
+INVESTIGATION_ROUNDS_MAX: Final = 4
+"""Model calls of one visit to the executor."""
+TOOL_CALLS_PER_REPLY_MAX: Final = 8
+EVIDENCE_REPAIRS_MAX: Final = 1
+ARGUMENT_REPAIRS_MAX: Final = 1
+
+# What a tool may read and return.
+TOOL_RESULT_BYTES_MAX: Final = 24 * 1024
+LOG_FILES_MAX: Final = 200
+LOG_ENTRIES_MAX: Final = 5_000
+"""Names looked at while looking for log files."""
+LOG_BYTES_MAX: Final = 64 * 1024 * 1024
+LOG_FILE_BYTES_MAX: Final = 8 * 1024 * 1024
+"""Read from the end of each file: the newest lines."""
+LOG_LINE_BYTES_MAX: Final = 4 * 1024
+"""Searched of each line; the rest of a longer line is not."""
+LOG_LINE_CHARS_SHOWN: Final = 300
+LOG_MATCHES_SHOWN_MAX: Final = 40
+LOG_SKIPPED_SHOWN_MAX: Final = 20
+LOG_PATTERN_CHARS_MAX: Final = 300
+PROCESSES_SHOWN_MAX: Final = 15
+DISKS_SHOWN_MAX: Final = 20
+CPU_SAMPLE_S: Final = 0.2
+RUNBOOK_HITS_MAX: Final = 5
+RUNBOOK_TEXT_CHARS_MAX: Final = 1_500
+RUNBOOK_FILE_BYTES_MAX: Final = 64 * 1024
+RUNBOOK_FILES_MAX: Final = 100
+
+# What a conversation remembers.
+MEMORY_TURNS_MAX: Final = 6
+MEMORY_TEXT_CHARS_MAX: Final = 2_000
+MEMORY_TTL_S: Final = 24 * 60 * 60

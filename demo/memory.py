@@ -1,0 +1,117 @@
+"""What a conversation remembers: the last few questions and answers of a session, for a day, in a file of its own.
+
+The ledger holds what runs did; the history of a conversation is never there (SPEC R1), only here.
+"""
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from demo.bounds import MEMORY_TEXT_CHARS_MAX, MEMORY_TTL_S, MEMORY_TURNS_MAX
+from harness.clock import WallClock
+
+CREATE_TURN = """
+    CREATE TABLE IF NOT EXISTS turn (
+        session_id TEXT NOT NULL,
+        turn_no INTEGER NOT NULL,
+        question TEXT NOT NULL,
+        answer TEXT NOT NULL,
+        created_us INTEGER NOT NULL,
+        PRIMARY KEY (session_id, turn_no)
+    ) WITHOUT ROWID
+"""
+LATEST_TURNS = """
+    SELECT question, answer FROM turn
+    WHERE session_id = :session_id AND (SELECT max(created_us) FROM turn WHERE session_id = :session_id) > :since_us
+    ORDER BY turn_no DESC LIMIT :turns
+"""
+INSERT_TURN = """
+    INSERT INTO turn (session_id, turn_no, question, answer, created_us)
+    SELECT :session_id, coalesce(max(turn_no), 0) + 1, :question, :answer, :now_us
+    FROM turn WHERE session_id = :session_id
+"""
+DELETE_OLD_TURNS = """
+    DELETE FROM turn WHERE session_id = :session_id
+    AND turn_no <= (SELECT max(turn_no) FROM turn WHERE session_id = :session_id) - :turns
+"""
+DELETE_EXPIRED = """
+    DELETE FROM turn
+    WHERE session_id IN (SELECT session_id FROM turn GROUP BY session_id HAVING max(created_us) <= :since_us)
+"""
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One question with its answer; both are cut at a bound."""
+
+    question: str
+    answer: str
+
+
+class Memory(Protocol):
+    """Where conversations are kept."""
+
+    async def recall(self, session_id: str) -> tuple[Turn, ...]:
+        """The latest turns, oldest first; none once the conversation has expired."""
+
+    async def remember(self, session_id: str, turn: Turn) -> None:
+        """Add a turn; the oldest beyond the bound is forgotten."""
+
+
+class SqliteMemory:
+    """Conversations in an SQLite file; its statements run on threads, one at a time."""
+
+    def __init__(self, path: Path, clock: WallClock) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._db = sqlite3.connect(path, check_same_thread=False)
+        self._db.execute("PRAGMA secure_delete = ON")
+        with self._db:
+            self._db.execute(CREATE_TURN)
+
+    async def recall(self, session_id: str) -> tuple[Turn, ...]:
+        """The latest turns, oldest first; none once the conversation has expired."""
+        return await asyncio.to_thread(self._locked, lambda: self._recall(session_id))
+
+    async def remember(self, session_id: str, turn: Turn) -> None:
+        """Add a turn, forget the oldest beyond the bound and every conversation that has expired."""
+        await asyncio.to_thread(self._locked, lambda: self._remember(session_id, turn))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._locked(self._db.close)
+
+    def _locked(self, work: Callable[[], Value]) -> Value:
+        with self._lock:
+            return work()
+
+    def _recall(self, session_id: str) -> tuple[Turn, ...]:
+        given = {"session_id": session_id, "since_us": self._since_us(), "turns": MEMORY_TURNS_MAX}
+        return tuple(Turn(*row) for row in reversed(self._db.execute(LATEST_TURNS, given).fetchall()))
+
+    def _remember(self, session_id: str, turn: Turn) -> None:
+        given = {
+            "session_id": session_id,
+            "question": _cut(turn.question),
+            "answer": _cut(turn.answer),
+            "now_us": self._clock.now_us(),
+            "since_us": self._since_us(),
+            "turns": MEMORY_TURNS_MAX,
+        }
+        with self._db:
+            for statement in (DELETE_EXPIRED, INSERT_TURN, DELETE_OLD_TURNS):
+                self._db.execute(statement, given)
+
+    def _since_us(self) -> int:
+        return self._clock.now_us() - MEMORY_TTL_S * 1_000_000
+
+
+def _cut(text: str) -> str:
+    clean = text.encode("utf-8", "replace").decode("utf-8")
+    return clean if len(clean) <= MEMORY_TEXT_CHARS_MAX else f"{clean[: MEMORY_TEXT_CHARS_MAX - 1]}…"

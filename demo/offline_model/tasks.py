@@ -1,0 +1,102 @@
+"""The tasks before the answer: where a question goes, what the plan is, and which tools to call next."""
+
+import json
+from collections.abc import Iterator, Sequence
+
+from demo.offline_model.wire import WantedCall
+from demo.rules.findings import Severity, findings
+from demo.rules.results import Result, of_tool
+from demo.rules.topics import LOGS, Subject, Topic
+
+
+def route(subject: Subject) -> str:
+    """SIMPLE or COMPLEX, as one JSON object."""
+    if not subject.needs_evidence:
+        return _json({"intent": "SIMPLE", "reason": "nothing on this machine has to be looked at"})
+    about = listed([*(topic.label for topic in subject.topics), *(f"“{text}”" for text in subject.quoted)])
+    return _json({"intent": "COMPLEX", "reason": f"asks about {about} on this machine"})
+
+
+def plan(subject: Subject, offered: frozenset[str]) -> str:
+    """Goal and steps, as one JSON object."""
+    calls = [call for call in first_calls(subject) if not offered or call.name in offered]
+    about = listed([*(topic.label for topic in subject.topics), *(f"“{text}”" for text in subject.quoted)])
+    goal = f"Find out about {about or 'the question'} from live evidence."
+    return _json({"goal": goal, "steps": [call.purpose for call in calls]})
+
+
+def next_calls(subject: Subject, results: Sequence[Result], *, repair: bool) -> Iterator[WantedCall]:
+    """What to call now, in the light of what was already called; nothing more once the evidence is there."""
+    if repair:
+        yield from _wider(subject)
+    elif not results:
+        yield from first_calls(subject)
+    else:
+        yield from _as_plain_text(results)
+        yield from _runbooks_for(subject, results)
+
+
+def first_calls(subject: Subject) -> Iterator[WantedCall]:
+    """Figures, processes and logs for each topic, all at once; runbooks where the topic is already clear."""
+    topics = subject.topics or (LOGS,)
+    if not subject.logs_only:
+        if sections := list(dict.fromkeys(section for topic in topics for section in topic.sections)):
+            yield _metrics(sections)
+        for topic in topics:
+            if by := topic.processes_by:
+                yield WantedCall("top_processes", {"sort_by": by, "limit": 5}, f"list the processes with the most {by}")
+    for text in subject.quoted:
+        yield WantedCall("search_logs", {"pattern": text, "regex": False}, f"search the logs for “{text}”")
+    if not subject.quoted:
+        yield from map(_log_search, topics)
+    if not subject.whole_machine:
+        yield from map(_runbook_search, topics)
+
+
+def _wider(subject: Subject) -> Iterator[WantedCall]:
+    """After evidence was missing: the whole machine, and every kind of error."""
+    yield _metrics(["cpu", "memory", "swap", "disks", "load"])
+    yield _log_search(LOGS)
+    words = subject.question[:300]
+    yield WantedCall("search_runbooks", {"query": words, "limit": 2}, "find a runbook by the words of the question")
+
+
+def _as_plain_text(results: Sequence[Result]) -> Iterator[WantedCall]:
+    """A pattern that was no regular expression is searched for as it is."""
+    for result in results:
+        if result.tool == "search_logs" and result.error_code == "invalid_pattern":
+            yield WantedCall("search_logs", {**result.arguments, "regex": False}, "search for it as plain text")
+
+
+def _runbooks_for(subject: Subject, results: Sequence[Result]) -> Iterator[WantedCall]:
+    """A runbook for each trouble found; for a healthy machine the one for its first topic, to say what to watch."""
+    asked = {result.arguments.get("query") for result in of_tool(results, "search_runbooks")}
+    troubled = [finding.topic for finding in findings(results) if finding.severity > Severity.FINE]
+    wanted = troubled or ([] if asked else list(subject.topics[:1]))
+    for topic in dict.fromkeys(wanted):
+        if topic.runbook_query not in asked:
+            yield _runbook_search(topic)
+
+
+def _metrics(sections: list[str]) -> WantedCall:
+    return WantedCall("host_metrics", {"sections": sections}, f"measure {listed(sections)}")
+
+
+def _log_search(topic: Topic) -> WantedCall:
+    about = "errors" if topic is LOGS else f"trouble with {topic.label}"
+    arguments = {"pattern": topic.log_pattern, "regex": True, "limit": 5}
+    return WantedCall("search_logs", arguments, f"search the logs for {about}")
+
+
+def _runbook_search(topic: Topic) -> WantedCall:
+    arguments = {"query": topic.runbook_query, "limit": 1}
+    return WantedCall("search_runbooks", arguments, f"find the runbook about {topic.label}")
+
+
+def listed(words: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,61 @@
+"""What tools returned, as the rules read it."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One answered tool call."""
+
+    tool: str
+    arguments: Mapping[str, Any]
+    value: Mapping[str, Any]
+    error_code: str | None = None
+
+    @property
+    def ok(self) -> bool:
+        return self.error_code is None
+
+    @property
+    def evidence_count(self) -> int:
+        """Facts about this machine: sections measured, processes, matching lines. A runbook is advice, not evidence."""
+        if not self.ok:
+            return 0
+        if self.tool == "host_metrics":
+            return len(self.value)
+        if self.tool == "top_processes":
+            return len(self.value["processes"])
+        return int(self.value["match_count"]) if self.tool == "search_logs" else 0
+
+
+def parse_result(tool: str, arguments: str, answer: str) -> Result:
+    """A result from the two JSON texts of a call; `{"error": {"code": ...}}` is an error."""
+    value = _object(answer)
+    error = value.get("error")
+    code = str(error.get("code", "tool_error")) if isinstance(error, dict) else None
+    return Result(tool, _object(arguments), value, code)
+
+
+def of_tool(results: Sequence[Result], tool: str) -> Iterator[Result]:
+    """The results of one tool that are no errors."""
+    return (result for result in results if result.tool == tool and result.ok)
+
+
+def measured(results: Sequence[Result]) -> dict[str, Any]:
+    """All sections of host_metrics that were read, the latest of each."""
+    sections: dict[str, Any] = {}
+    for result in of_tool(results, "host_metrics"):
+        sections.update(result.value)
+    return sections
+
+
+def _object(text: str) -> dict[str, Any]:
+    """A JSON object, or an error in its shape if the text is none."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    return value if isinstance(value, dict) else {"error": {"code": "not_json"}}

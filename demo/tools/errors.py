@@ -1,0 +1,39 @@
+"""What a tool says when it cannot do what it was asked: a code, and one line that helps to ask better."""
+
+from demo.errors import DemoError
+
+
+class ToolError(DemoError):
+    """A tool was asked for something that it cannot do; the model may ask again, better."""
+
+    code = "tool_error"
+
+
+class InvalidArguments(ToolError):
+    """The arguments do not match the tool's schema."""
+
+    code = "invalid_arguments"
+
+
+class InvalidPattern(ToolError):
+    """A pattern is not a regular expression that can be searched for in linear time."""
+
+    code = "invalid_pattern"
+
+
+class FolderUnreadable(ToolError):
+    """The folder that a tool reads is missing or closed to it."""
+
+    code = "folder_unreadable"
+
+
+class UnknownTool(ToolError):
+    """There is no tool of that name."""
+
+    code = "unknown_tool"
+
+
+class ResultTooLarge(ToolError):
+    """A result is larger than the bound for one tool result."""
+
+    code = "result_too_large"

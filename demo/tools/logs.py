@@ -1,0 +1,178 @@
+"""Search in log files: newest lines first, within bounds of files, bytes and lines, and open about what it left out.
+
+Patterns come from a model, so they are matched by RE2, which takes linear time: none can hold the process up.
+"""
+
+import json
+import os
+from collections import deque
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, TypedDict
+
+import re2  # type: ignore[import-untyped]
+
+from demo.bounds import (
+    LOG_BYTES_MAX,
+    LOG_FILE_BYTES_MAX,
+    LOG_FILES_MAX,
+    LOG_LINE_BYTES_MAX,
+    LOG_LINE_CHARS_SHOWN,
+    LOG_MATCHES_SHOWN_MAX,
+    LOG_SKIPPED_SHOWN_MAX,
+    TOOL_RESULT_BYTES_MAX,
+)
+from demo.tools.errors import InvalidPattern
+from demo.tools.log_files import LogFile, Skipped, find_log_files, is_binary, open_log_file
+from harness import RunContext
+
+SHOWN_BYTES_MAX = TOOL_RESULT_BYTES_MAX * 2 // 3
+"""Matches as JSON; the rest of the result needs room, too."""
+
+
+class LogMatch(TypedDict):
+    """One line that matches."""
+
+    file: str
+    line_no: int | None
+    """From 1; None where only the end of the file was read."""
+    text: str
+
+
+class FileMatches(TypedDict):
+    """How many lines of one file match, shown or not."""
+
+    file: str
+    match_count: int
+
+
+class LogMatches(TypedDict):
+    """What was found, where, and how much was looked at."""
+
+    folder: str
+    pattern: str
+    mode: Literal["regex", "text"]
+    match_count: int
+    matches: list[LogMatch]
+    matches_by_file: list[FileMatches]
+    files_searched: int
+    lines_searched: int
+    bytes_searched: int
+    skipped_count: int
+    skipped: list[Skipped]
+    limits_reached: list[str]
+
+
+@dataclass(slots=True)
+class _Search:
+    """A search under way."""
+
+    folder: Path
+    compiled: Any
+    shown_max: int
+    matches: list[LogMatch] = field(default_factory=list)
+    by_file: list[FileMatches] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
+    limits_reached: set[str] = field(default_factory=set)
+    files: int = 0
+    lines: int = 0
+    size_bytes: int = 0
+    shown_bytes: int = 0
+
+    def read(self, file: LogFile) -> None:
+        """Search one file, or note why not."""
+        try:
+            with open_log_file(self.folder, file) as stream:
+                if is_binary(stream):
+                    self.skipped.append(Skipped(file=file.name, reason="binary"))
+                else:
+                    self._search(file, stream)
+        except OSError as error:
+            self.skipped.append(Skipped(file=file.name, reason=error.strerror or str(error) or "unreadable"))
+
+    def _search(self, file: LogFile, stream: BinaryIO) -> None:
+        size = os.fstat(stream.fileno()).st_size
+        room = min(LOG_FILE_BYTES_MAX, LOG_BYTES_MAX - self.size_bytes)
+        start = max(0, size - room)
+        if start:
+            self.limits_reached.add("file bytes")
+            stream.seek(start)
+        newest: deque[tuple[int, bytes]] = deque(maxlen=self.shown_max - len(self.matches))
+        line_no, match_count, left_bytes = 0, 0, size - start
+        goes_on = start > 0
+        while left_bytes > 0 and (piece := stream.readline(min(left_bytes, LOG_LINE_BYTES_MAX))):
+            left_bytes -= len(piece)
+            begins, goes_on = not goes_on, not piece.endswith(b"\n")
+            if begins:
+                line_no += 1
+                if self.compiled.search(piece):
+                    match_count += 1
+                    newest.append((line_no, piece))
+        self.files += 1
+        self.lines += line_no
+        self.size_bytes += size - start - left_bytes
+        if match_count:
+            self.by_file.append(FileMatches(file=file.name, match_count=match_count))
+        for number, piece in reversed(newest):
+            self._show(LogMatch(file=file.name, line_no=None if start else number, text=_shown_text(piece)))
+
+    def _show(self, match: LogMatch) -> None:
+        size_bytes = len(json.dumps(match))
+        if self.shown_bytes + size_bytes > SHOWN_BYTES_MAX:
+            self.limits_reached.add("shown bytes")
+        else:
+            self.shown_bytes += size_bytes
+            self.matches.append(match)
+
+
+def search_logs(
+    run: RunContext, pattern: str, regex: bool = False, name_pattern: str = "*", limit: int = 20, *, folder: Path
+) -> LogMatches:
+    """Lines that match, upper and lower case alike, from the newest file's newest line on."""
+    found = find_log_files(folder, name_pattern)
+    search = _Search(folder, _compile(pattern, regex=regex), max(1, min(limit, LOG_MATCHES_SHOWN_MAX)))
+    search.skipped.extend(found.skipped)
+    if not found.complete:
+        search.limits_reached.add("entries")
+    for file in found.files:
+        if search.files >= LOG_FILES_MAX:
+            search.limits_reached.add("files")
+            break
+        if search.size_bytes >= LOG_BYTES_MAX:
+            search.limits_reached.add("bytes")
+            break
+        search.read(file)
+    return LogMatches(
+        folder=str(folder),
+        pattern=pattern,
+        mode="regex" if regex else "text",
+        match_count=sum(row["match_count"] for row in search.by_file),
+        matches=search.matches,
+        matches_by_file=search.by_file[:LOG_SKIPPED_SHOWN_MAX],
+        files_searched=search.files,
+        lines_searched=search.lines,
+        bytes_searched=search.size_bytes,
+        skipped_count=len(search.skipped),
+        skipped=search.skipped[:LOG_SKIPPED_SHOWN_MAX],
+        limits_reached=sorted(search.limits_reached),
+    )
+
+
+def _compile(pattern: str, *, regex: bool) -> Any:
+    options = re2.Options()
+    options.case_sensitive = False
+    options.literal = not regex
+    options.log_errors = False
+    try:
+        return re2.compile(pattern.encode("utf-8"), options)
+    except (re2.error, UnicodeEncodeError) as error:
+        why = error.args[0].decode("utf-8", "replace") if isinstance(error, re2.error) else "it is not valid text"
+        raise InvalidPattern(
+            f"{pattern!r} is not a regular expression that can be searched for: {why}. "
+            "Mend it, or set regex to false to find it as plain text."
+        ) from None
+
+
+def _shown_text(piece: bytes) -> str:
+    text = piece.decode("utf-8", "replace").strip()
+    return text if len(text) <= LOG_LINE_CHARS_SHOWN else f"{text[: LOG_LINE_CHARS_SHOWN - 1]}…"
