@@ -59,3 +59,6 @@ RUNBOOK_FILES_MAX: Final = 100
 MEMORY_TURNS_MAX: Final = 6
 MEMORY_TEXT_CHARS_MAX: Final = 2_000
 MEMORY_TTL_S: Final = 24 * 60 * 60
+
+# What a stream may hold back for a slow reader.
+SSE_MESSAGES_WAITING_MAX: Final = 256

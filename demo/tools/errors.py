@@ -1,6 +1,7 @@
 """What a tool says when it cannot do what it was asked: a code, and one line that helps to ask better."""
 
 from demo.errors import DemoError
+from harness import FailureType
 
 
 class ToolError(DemoError):
@@ -37,3 +38,12 @@ class ResultTooLarge(ToolError):
     """A result is larger than the bound for one tool result."""
 
     code = "result_too_large"
+
+
+def failure_type(error: BaseException) -> FailureType | None:
+    """How a run's record classifies what a tool raised; None for anything else."""
+    if isinstance(error, InvalidArguments | InvalidPattern):
+        return FailureType.INVALID_ARGUMENTS
+    if isinstance(error, FolderUnreadable):
+        return FailureType.NOT_FOUND
+    return FailureType.BUSINESS_REJECTION if isinstance(error, ToolError) else None

@@ -1,0 +1,67 @@
+"""The agent: what it is made of, and the run that governs each thing it does."""
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from demo.bounds import CHAT_LIMITS, CHAT_TIMEOUT_S
+from demo.errors import DemoError
+from demo.graph.build import Graph
+from demo.memory import Memory
+from demo.model import Trip
+from demo.tools import Sources
+from harness import Harness, HarnessError, Limits, Outcome, RunContext, RunEnded
+from harness.adapters.openai import Chat
+
+AGENT_NAME = "diagnosis"
+AGENT_VERSION = "1"
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """Everything that a chat or a check needs; one serves any number of runs."""
+
+    harness: Harness
+    chat: Chat
+    sources: Sources
+    memory: Memory
+    open_session: Callable[[str], Awaitable[object]]
+    """Makes sure that the session exists before its run does (SPEC R1)."""
+    graph: Graph
+    limits: Limits = CHAT_LIMITS
+    timeout_s: float = CHAT_TIMEOUT_S
+
+    def trip(self, run: RunContext) -> Trip:
+        """The means to do the run's work."""
+        return Trip(run, self.harness, self.chat, self.sources)
+
+    @asynccontextmanager
+    async def run(self, session_id: str, question: str) -> AsyncIterator[RunContext]:
+        """A run of the session; once it has begun, whatever ends it early is a `RunEnded` with both ids (SPEC D14)."""
+        await self.open_session(session_id)
+        run: RunContext | None = None
+        try:
+            async with self.harness.run(
+                session_id=session_id,
+                query=question,
+                agent=f"{AGENT_NAME}@{AGENT_VERSION}",
+                limits=self.limits,
+                timeout_s=self.timeout_s,
+            ) as run:
+                try:
+                    yield run
+                except DemoError as error:
+                    run.lifecycle.finish(Outcome.FAILED, error.code.upper())
+                    raise
+        except RunEnded:
+            raise
+        except Exception as error:
+            end = None if run is None else run.lifecycle.termination
+            if run is None or end is None:
+                raise
+            if not isinstance(error, HarnessError | DemoError):
+                log.error("run %s/%s failed: %s", run.session_id, run.run_id, type(error).__name__)
+            raise RunEnded(run.session_id, run.run_id, outcome=end.outcome.value, reason=end.reason) from error

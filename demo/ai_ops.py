@@ -1,0 +1,56 @@
+"""A check of the whole machine, told piece by piece as server-sent messages (SPEC R7)."""
+
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+from demo.agent import Agent
+from demo.evaluation import RuleEvaluation, evaluate_report
+from demo.investigation import investigate
+from demo.memory import Turn
+from demo.model import Trip, system, user
+from demo.prompts import ANSWER, INVESTIGATE, WHOLE_MACHINE_CHECK
+from demo.router import Flow
+from harness import RunContext
+
+RULE_EVALUATION = "aiops_rule_evaluation"
+
+Emit = Callable[[dict[str, Any]], Awaitable[None]]
+
+
+async def check_machine(
+    agent: Agent, session_id: str, question: str | None, emit: Emit, *, started: Callable[[RunContext], object]
+) -> None:
+    """Metadata with both ids first, then the report, then done; `RunEnded` if the run does not succeed."""
+    asked = WHOLE_MACHINE_CHECK if question is None else f"{question}\n\n{WHOLE_MACHINE_CHECK}"
+    async with agent.run(session_id, question or WHOLE_MACHINE_CHECK) as run:
+        started(run)
+        await emit({"type": "metadata", "sessionId": session_id, "runId": run.run_id})
+        agent.harness.select_flow(run, Flow.AI_OPS.value)
+        report = await _report(agent.trip(run), asked)
+        agent.harness.answer(run, report)
+        for piece in pieces(report):
+            await emit({"type": "content", "data": piece})
+    await agent.memory.remember(session_id, Turn(asked, report))
+    await emit({"type": "done", "data": None})
+
+
+async def _report(trip: Trip, question: str) -> str:
+    """Look at everything, write the report, and check it by rules."""
+    found = await investigate(trip.branch("inspector"), [user(question)], prompt=INVESTIGATE, step="inspector")
+    if found.failure is not None:
+        raise found.failure
+    reply = await trip.branch("reporter").ask("reporter", [system(ANSWER), user(question), *found.messages])
+    report = reply.content or ""
+
+    def evaluate(run: RunContext) -> RuleEvaluation:
+        return evaluate_report(report, found.results)
+
+    await trip.harness.guard(trip.branch("evaluation").run, RULE_EVALUATION, evaluate)
+    return report
+
+
+def pieces(report: str) -> Iterator[str]:
+    """The report in paragraphs; put together again they are the report."""
+    paragraphs = report.split("\n\n")
+    yield from (f"{paragraph}\n\n" for paragraph in paragraphs[:-1])
+    yield paragraphs[-1]

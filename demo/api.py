@@ -1,0 +1,108 @@
+"""`POST /api/chat` and `POST /api/ai_ops` (SPEC R2, R7, D14)."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from demo.agent import Agent
+from demo.ai_ops import check_machine
+from demo.bodies import AiOpsBody, BadBody, ChatBody, read_body
+from demo.chat import answer_question
+from demo.jobs import Job, Jobs, TooManyRuns
+from demo.sse import EventStream, EventStreamResponse
+from harness import CancelReason
+from viewer import wrapper
+
+CLIENT_CLOSED_REQUEST = 499
+"""Nobody reads it; it is for the access log."""
+
+
+class Api:
+    """The two endpoints over one agent."""
+
+    def __init__(self, agent: Agent, jobs: Jobs, new_session_id: Callable[[], str]) -> None:
+        self.agent = agent
+        self.jobs = jobs
+        self.new_session_id = new_session_id
+
+    @property
+    def routes(self) -> list[Route]:
+        """What is served beside the viewer."""
+        return [
+            Route("/api/chat", self.chat, methods=["POST"]),
+            Route("/api/ai_ops", self.ai_ops, methods=["POST"]),
+        ]
+
+    async def chat(self, request: Request) -> Response:
+        """Answer one question; an error after the run began carries both ids."""
+        try:
+            body = await read_body(request, ChatBody)
+            session_id = body.session_id or self.new_session_id()
+            job = self.jobs.start(
+                lambda started: answer_question(self.agent, session_id, body.question, started=started)
+            )
+        except (BadBody, TooManyRuns) as refused:
+            return _refusal(refused)
+        if not await _finished(job, request):
+            return Response(status_code=CLIENT_CLOSED_REQUEST)
+        answer = await job.task
+        return wrapper.ok(
+            {
+                "sessionId": answer.session_id,
+                "runId": answer.run_id,
+                "answer": answer.text,
+                "degraded": answer.degraded,
+                "agentFlow": answer.flow.value,
+                "traceUrl": trace_url(answer.session_id, answer.run_id),
+            }
+        )
+
+    async def ai_ops(self, request: Request) -> Response:
+        """Check the machine and stream the report; what fails before the run began is no stream."""
+        stream = EventStream()
+        try:
+            body = await read_body(request, AiOpsBody)
+            session_id = body.session_id or self.new_session_id()
+            job = self.jobs.start(
+                lambda started: check_machine(self.agent, session_id, body.question, stream.emit, started=started)
+            )
+        except (BadBody, TooManyRuns) as refused:
+            return _refusal(refused)
+        first = await stream.next(job)
+        if first is None:
+            # It failed before its run began: an ordinary error.
+            await job.task
+            raise AssertionError("a check that succeeds sends metadata first")
+        return EventStreamResponse(stream, job, first)
+
+
+def trace_url(session_id: str, run_id: str) -> str:
+    """The page of one run."""
+    return f"/trace?{urlencode({'sessionId': session_id, 'runId': run_id})}"
+
+
+async def _finished(job: Job[Any], request: Request) -> bool:
+    """Wait for the job; False if the client went away first, and then the job is stopped."""
+    gone = asyncio.create_task(_disconnected(request))
+    try:
+        await asyncio.wait({job.task, gone}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        gone.cancel()
+        job.stop(CancelReason.CLIENT_DISCONNECTED)
+    return job.task.done()
+
+
+async def _disconnected(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _refusal(refused: BadBody | TooManyRuns) -> Response:
+    if isinstance(refused, TooManyRuns):
+        return wrapper.error(refused.code, refused.message, 429, headers={"Retry-After": "2"})
+    return wrapper.error(refused.code, refused.message, refused.status)

@@ -1,0 +1,48 @@
+"""The composition root: the only place that wires harness, ledger, viewer, model and memory together."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+
+from starlette.applications import Starlette
+
+from demo.agent import Agent
+from demo.api import Api
+from demo.bounds import ACTIVE_RUNS_MAX
+from demo.graph import diagnosis_graph
+from demo.jobs import Jobs
+from demo.memory import SqliteMemory
+from demo.settings import Settings
+from demo.tools import Sources
+from demo.tools.errors import failure_type
+from harness import Harness, RandomIds, SystemWallClock
+from harness.adapters import openai as openai_adapter
+from ledger import Ledger
+from viewer.app import create_app
+
+
+@asynccontextmanager
+async def open_app(settings: Settings) -> AsyncIterator[Starlette]:
+    """The application with everything open that it needs; everything is closed at the end, runs under way first."""
+    settings.data_folder.mkdir(parents=True, exist_ok=True)
+    clock, ids, provider = SystemWallClock(), RandomIds(), settings.provider
+    client = openai_adapter.make_async_client(
+        base_url=provider.base_url, api_key=provider.api_key, timeout_s=settings.model_timeout_s
+    )
+    async with await Ledger.open(settings.db_url) as ledger, client:
+        with closing(SqliteMemory(settings.memory_path, clock)) as memory:
+            agent = Agent(
+                harness=Harness(ledger.journal, ids=ids, classifiers=(openai_adapter.classify, failure_type)),
+                chat=openai_adapter.Chat(client, provider.model),
+                sources=Sources(settings.log_folder),
+                memory=memory,
+                open_session=ledger.open_session,
+                graph=diagnosis_graph(),
+                limits=settings.limits,
+                timeout_s=settings.timeout_s,
+            )
+            jobs = Jobs(ACTIVE_RUNS_MAX)
+            api = Api(agent, jobs, new_session_id=lambda: ids.run_id().replace("run-", "chat-", 1))
+            try:
+                yield create_app(ledger.reader, extra_routes=api.routes)
+            finally:
+                await jobs.close()

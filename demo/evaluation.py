@@ -1,0 +1,49 @@
+"""Rules that say whether a report on the whole machine is complete and true to its evidence (SPEC R7)."""
+
+from collections.abc import Sequence
+from typing import TypedDict
+
+from demo.rules.findings import Severity, findings
+from demo.rules.results import Result, measured, of_tool
+
+RULES_VERSION = 1
+
+
+class RuleVerdict(TypedDict):
+    """Whether the report keeps one rule."""
+
+    rule: str
+    passed: bool
+
+
+class RuleEvaluation(TypedDict):
+    """All rules together; it passes if each does."""
+
+    version: int
+    verdict: str
+    passed_count: int
+    rule_count: int
+    rules: list[RuleVerdict]
+
+
+def evaluate_report(report: str, results: Sequence[Result]) -> RuleEvaluation:
+    """Check a report against the results it was written from."""
+    sections = measured(results)
+    disks = sections.get("disks", [])
+    act = any(finding.severity is Severity.ACT for finding in findings(results))
+    hits = [hit for result in of_tool(results, "search_runbooks") for hit in result.value["hits"]]
+    checks = {
+        "every_resource_measured": {"cpu", "memory", "disks", "load"} <= sections.keys(),
+        "logs_searched": any(of_tool(results, "search_logs")),
+        "fullest_disk_stated": not disks or f"{disks[0]['used_percent']}%" in report,
+        "runbook_cited": any(hit["title"] in report or hit["runbook"] in report for hit in hits),
+        "urgent_trouble_not_played_down": not act or "no trouble" not in report.lower(),
+    }
+    passed_count = sum(checks.values())
+    return RuleEvaluation(
+        version=RULES_VERSION,
+        verdict="PASS" if passed_count == len(checks) else "FAIL",
+        passed_count=passed_count,
+        rule_count=len(checks),
+        rules=[RuleVerdict(rule=rule, passed=passed) for rule, passed in checks.items()],
+    )

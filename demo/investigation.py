@@ -1,0 +1,155 @@
+"""The loop of model and tools that collects evidence: every step and every tool crosses a boundary of its own.
+
+A call that a tool refuses goes back to the model as a typed error, once; the end of the run goes through (SPEC R11).
+"""
+
+import asyncio
+import json
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import psutil
+
+from demo.bounds import ARGUMENT_REPAIRS_MAX, INVESTIGATION_ROUNDS_MAX, TOOL_CALLS_PER_REPLY_MAX
+from demo.errors import DemoError
+from demo.model import Message, ModelFailed, Trip, system
+from demo.rules.results import Result, parse_result
+from demo.tools import TOOLS, ToolError, find_tool
+from harness import InvalidInput, OperationKind, ToolCallKeyFactory
+from harness.adapters.openai import ChatReply, ToolCall
+from harness.ids import check_name
+
+# What a tool may raise when the machine does not give what it was asked for.
+TOOL_FAILURES = (ToolError, OSError, psutil.Error, sqlite3.Error)
+OFFERED_TOOLS = tuple(
+    {
+        "type": "function",
+        "function": {"name": tool.name, "description": tool.description, "parameters": tool.schema},
+    }
+    for tool in TOOLS
+)
+TOOL_KEYS = ToolCallKeyFactory("demo")
+
+
+class NotExecuted(DemoError):
+    """One reply asked for more calls than are made; the rest get this instead of a result."""
+
+    code = "not_executed"
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What was asked of tools and what they returned, as messages for the next step and as results for the rules."""
+
+    messages: tuple[Message, ...] = ()
+    results: tuple[Result, ...] = ()
+    failure: ModelFailed | None = field(default=None, compare=False)
+    """Why the model stopped early; what was found until then counts."""
+
+
+async def investigate(
+    trip: Trip,
+    conversation: Sequence[Message],
+    *,
+    prompt: str,
+    kind: OperationKind = OperationKind.DIAGNOSIS_AGENT,
+    step: str = "executor",
+) -> Findings:
+    """Let the model call tools until it has enough, or until its rounds are used up."""
+    messages: list[Message] = []
+    results: list[Result] = []
+    bad_replies = 0
+    for number in range(1, INVESTIGATION_ROUNDS_MAX + 1):
+        try:
+            asked = [system(prompt), *conversation, *messages]
+            reply = await trip.ask(step, asked, tools=OFFERED_TOOLS, kind=kind)
+        except ModelFailed as failure:
+            return Findings(tuple(messages), tuple(results), failure)
+        if not reply.tool_calls:
+            break
+        answers = await _call_all(trip, number, reply.tool_calls)
+        answered = list(zip(reply.tool_calls, answers, strict=True))
+        messages += [_asked(reply), *(_answered(call, text) for call, text in answered)]
+        results += [parse_result(call.name, call.arguments, text) for call, text in answered]
+        bad_replies += any(not result.ok for result in results[-len(answered) :])
+        if bad_replies > ARGUMENT_REPAIRS_MAX:
+            break
+    return Findings(tuple(messages), tuple(results))
+
+
+async def _call_all(trip: Trip, number: int, calls: Sequence[ToolCall]) -> list[str]:
+    """The answers to calls made at once, each in a scope of its own; all have ended before any failure goes on."""
+    now = calls[:TOOL_CALLS_PER_REPLY_MAX]
+    made = (call_tool(trip.branch(f"round.{number}.{index}"), call) for index, call in enumerate(now))
+    outcomes = await asyncio.gather(*made, return_exceptions=True)
+    answers: list[str] = []
+    for outcome in outcomes:
+        if isinstance(outcome, BaseException):
+            raise outcome
+        answers.append(outcome)
+    too_many = NotExecuted(f"at most {TOOL_CALLS_PER_REPLY_MAX} calls at once are made; ask again for this one")
+    return answers + [_error_json(too_many)] * (len(calls) - len(now))
+
+
+async def call_tool(trip: Trip, call: ToolCall) -> str:
+    """The result as JSON, or what went wrong as a typed error; only the end of the run is raised."""
+    try:
+        tool = find_tool(call.name)
+        result = await trip.harness.tool(
+            trip.run,
+            tool.name,
+            tool.bound(trip.sources),
+            args=_arguments(call),
+            call_id=_label(call.call_id),
+            tool_key=_tool_key(trip, call.call_id),
+            effect=tool.effect,
+        )
+    except TOOL_FAILURES as error:
+        return _error_json(error)
+    return json.dumps(result, ensure_ascii=False)
+
+
+def _arguments(call: ToolCall) -> dict[str, Any]:
+    """The arguments as an object; what is none is handed on for the tool to refuse, so that the refusal is recorded."""
+    try:
+        value = json.loads(call.arguments or "{}")
+    except ValueError:
+        value = call.arguments
+    return value if isinstance(value, dict) else {"not_an_object": value}
+
+
+def _label(call_id: str) -> str | None:
+    """The model's id of a call, kept exactly; left out where an event cannot hold it."""
+    try:
+        return check_name("call_id", call_id)
+    except InvalidInput:
+        return None
+
+
+def _tool_key(trip: Trip, call_id: str) -> str | None:
+    """The key of a call, where the model's id can be part of one (SPEC H8)."""
+    try:
+        return TOOL_KEYS.key(trip.run.run_id, call_id)
+    except InvalidInput:
+        return None
+
+
+def _error_json(error: BaseException) -> str:
+    """A typed error as the model reads it."""
+    code = error.code if isinstance(error, DemoError) else "tool_failed"
+    message = error.message if isinstance(error, DemoError) else type(error).__name__
+    return json.dumps({"error": {"code": code, "message": message}}, ensure_ascii=False)
+
+
+def _asked(reply: ChatReply) -> Message:
+    calls = [
+        {"id": call.call_id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+        for call in reply.tool_calls
+    ]
+    return {"role": "assistant", "content": reply.content, "tool_calls": calls}
+
+
+def _answered(call: ToolCall, text: str) -> Message:
+    return {"role": "tool", "tool_call_id": call.call_id, "content": text}
