@@ -1,0 +1,188 @@
+"""Example runs: one for each way a run can look."""
+
+from tests.viewer.fake_run import START_US, FakeRun, content
+
+LIMITS = {
+    "model_calls": 8,
+    "tool_calls": 20,
+    "tool:query_logs": 5,
+    "tool_default": 4,
+    "input_tokens": 8_000,
+    "output_tokens": 2_000,
+    "total_tokens": 10_000,
+    "run_bytes": 512_000,
+}
+
+LOGS = {
+    "file": "/var/log/import/app.log",
+    "matches": [
+        {"line": 48211, "text": "02:14:09 import[911]: write failed: No space left on device"},
+        {"line": 48212, "text": "02:14:09 import[911]: rolling back batch 77 of 210"},
+        {"line": 48219, "text": "02:14:11 import[911]: exit 28"},
+    ],
+    "truncated": False,
+}
+
+
+def budget_run() -> FakeRun:
+    """The run of the design: a retry, a failed tool, a repair, and a sixth call that its limit refused."""
+    run = FakeRun("s-42", "run-019ad3c1", "Why did the nightly import stop on db-3?", dict(LIMITS))
+    run.start(
+        agent="triage",
+        agent_version="1.4",
+        actor="on-call",
+        environment="staging",
+        flow="CHAT_GRAPH",
+        labels={"team": "storage", "ticket": "INC-4711"},
+    )
+    run.model(30, 120, "router", scope="intent_router", attempt=1, of=2, failure="TRANSPORT", said="connection reset")
+    run.model(180, 310, "router", scope="intent_router", attempt=2, of=2, tokens=(96, 12), output="CHAT_GRAPH")
+    run.transition(360, None, "planner")
+    run.model(380, 1_160, "planner", scope="planner.1", output="1. disk\n2. application log\n3. out of memory")
+    run.transition(1_200, "planner", "executor")
+    run.tool(
+        1_240,
+        1_520,
+        "query_metrics",
+        {"what": "disk", "host": "db-3"},
+        scope="executor.2",
+        output={"mount": "/var", "used_percent": 100, "free_bytes": 0},
+    )
+    run.tool(1_240, 1_910, "query_logs", {"file": "app.log", "pattern": "import"}, scope="executor.2", output=LOGS)
+    for ordinal, (start, end, pattern) in enumerate(
+        [(1_930, 2_200, "OOM"), (2_220, 2_610, "kernel"), (2_630, 2_940, "ENOSPC"), (2_960, 3_400, "rotate")], 2
+    ):
+        failed = {"failure": "BUSINESS_REJECTION", "said": "kern.log: permission denied"} if pattern == "kernel" else {}
+        run.tool(
+            start,
+            end,
+            "query_logs",
+            {"pattern": pattern},
+            scope="executor.2",
+            ordinal=ordinal,
+            output={"matches": []},
+            **failed,
+        )
+    run.model(3_420, 3_720, "executor", scope="executor.2", tokens=(1_140, 301), output="The disk was full.")
+    run.transition(3_760, "executor", "evidence_guard")
+    run.guard(3_800, 4_118, "evidence_repair", scope="evidence_guard.3")
+    run.transition(4_120, "evidence_guard", "executor", "REPAIR")
+    run.refuse(4_171, "query_logs", resource="tool:query_logs", used=5, limit=5, scope="executor.4")
+    run.charge(run_bytes=48_200)
+    return run.end(4_172, "BUDGET_EXHAUSTED", cancel="BUDGET_EXHAUSTED")
+
+
+def success_run() -> FakeRun:
+    """Answered, judged and found useful."""
+    run = FakeRun(
+        "s-42", "run-019ad3d7", "And is db-4 about to do the same?", dict(LIMITS), started_us=START_US + 95_000_000
+    )
+    run.start(agent="triage", agent_version="1.4", actor="on-call", environment="staging")
+    run.model(8, 130, "router", scope="intent_router", tokens=(96, 12), output="CHAT_GRAPH")
+    run.transition(150, None, "planner")
+    run.model(160, 840, "planner", scope="planner.1", output="1. disk on db-4")
+    run.transition(850, "planner", "executor")
+    run.tool(
+        860,
+        1_210,
+        "query_metrics",
+        {"what": "disk", "host": "db-4"},
+        scope="executor.2",
+        output={"mount": "/var", "used_percent": 61, "free_bytes": 41_200_000_000},
+    )
+    run.tool(
+        870,
+        1_640,
+        "open_ticket",
+        {"title": "Watch /var on db-4"},
+        scope="executor.2",
+        effect="write",
+        output={"ticket": "INC-4712"},
+    )
+    run.transition(1_650, "executor", "evidence_guard")
+    run.guard(1_660, 1_672, "evidence_guard", scope="evidence_guard.3")
+    run.transition(1_680, "evidence_guard", "composer")
+    run.model(1_690, 2_480, "composer", scope="composer.4", tokens=(1_420, 96), output="No.")
+    run.charge(run_bytes=9_800)
+    run.evaluation = {"rules": {"verdict": "PASS", "cites_evidence": 2}}
+    run.feedback = {"useful": True, "comment": content("Exactly what I needed.")}
+    return run.end(
+        2_500,
+        "SUCCESS",
+        "ANSWERED",
+        answer="No. /var on db-4 is 61% full (41 GB free) and grows by about 2 GB a day, so it has roughly three "
+        "weeks.\n\nI opened INC-4712 so that somebody looks at it before then.",
+    )
+
+
+def running_run() -> FakeRun:
+    """In the middle of two tool calls."""
+    run = FakeRun("s-43", "run-live", "Which service restarts most often?", dict(LIMITS))
+    run.start(agent="triage", agent_version="1.4")
+    run.model(20, 400, "router", scope="intent_router", tokens=(90, 10))
+    run.transition(420, None, "executor")
+    run.tool(450, 900, "query_metrics", {"what": "restarts"}, scope="executor.1", output={"restarts": 7})
+    run.tool(910, None, "query_logs", {"pattern": "restart"}, scope="executor.1")
+    run.charge(run_bytes=300)
+    return run
+
+
+def degraded_run() -> FakeRun:
+    """No evidence after a repair: a safe answer from the fallback, with one call's tokens unknown."""
+    run = FakeRun("s-44", "run-fallback", "Why is the moon so bright tonight?", dict(LIMITS))
+    run.start(agent="triage", agent_version="1.4")
+    run.transition(20, None, "planner")
+    run.model(30, 300, "planner", scope="planner.1", tokens=None, output="1. logs")
+    run.transition(320, "planner", "executor")
+    run.tool(330, 420, "query_logs", {"pattern": "moon"}, scope="executor.2", output={"matches": []})
+    run.transition(430, "executor", "evidence_guard")
+    run.guard(440, 460, "evidence_guard", scope="evidence_guard.3", failure="NO_EVIDENCE")
+    run.transition(470, "evidence_guard", "executor", "REPAIR")
+    run.tool(480, 520, "query_logs", {"pattern": "bright"}, scope="executor.4", output={"matches": []})
+    run.transition(530, "executor", "evidence_guard")
+    run.guard(540, 550, "evidence_guard", scope="evidence_guard.5", failure="NO_EVIDENCE")
+    run.transition(560, "evidence_guard", "fallback", "FALLBACK")
+    return run.end(580, "SUCCESS", "FALLBACK", degraded=True, answer="I found no evidence for this in the logs.")
+
+
+SCRIPT = "<script>window.pwned = 1</script>"
+HOSTILE = [
+    SCRIPT,
+    '"><img src=x onerror="window.pwned = 2">',
+    "{{7*7}} {% raw %} ${7*7}",
+    "[click](javascript:window.pwned=3) javascript:window.pwned=3",
+    "\x1b[31mred\x1b[0m \x1b]8;;http://evil.example\x07link\x1b]8;;\x07 \r\b\x00 bell\x07",
+    "invoice \u202efdp.exe\u202c and \u2066isolated\u2069 zero\u200bwidth \U000e0041\U000e0042 tags",
+    "</textarea></title></style></pre></svg><svg onload=window.pwned=4>",
+    "' onmouseover='window.pwned=5' x='",
+]
+
+
+def hostile_run() -> FakeRun:
+    """Every text of it is an attack; one output is a single line of 5 MB."""
+    run = FakeRun("s-666", "run-hostile", " ".join(HOSTILE), dict(LIMITS))
+    run.limits["tool:<b>x</b>"] = 3
+    run.start(agent=SCRIPT, agent_version="<i>", actor="' onload='x", environment='"><b>', labels={"<u>": "</u>"})
+    run.transition(10, None, "<script>n</script>")
+    for index, text in enumerate(HOSTILE):
+        run.tool(
+            20 + index * 40,
+            50 + index * 40,
+            f"<b>{index}</b>",
+            {"text": text, text: [text]},
+            scope="%3Cscript%3E.1",
+            ordinal=index + 1,
+            output=text,
+            call_id="call_0",
+        )
+    run.tool(400, 450, "big_line", {"size": 5_000_000}, scope="executor.2", output="x\u202e" * 1_250_000)
+    run.tool(450, 480, "failing", {}, scope="executor.2", failure="UNKNOWN", said=f"{SCRIPT}\n{HOSTILE[4]}")
+    run.model(480, 500, "<em>m</em>", scope="executor.2", output=" ".join(HOSTILE), model="<model>")
+    run.transition(505, "<script>n</script>", "'\"></svg>")
+    run.evaluation = {SCRIPT: HOSTILE}
+    run.feedback = {"useful": False, "comment": content(" ".join(HOSTILE))}
+    return run.end(510, "FAILED", "UNHANDLED", answer=" ".join(HOSTILE), error=" ".join(HOSTILE))
+
+
+def all_runs() -> list[FakeRun]:
+    return [budget_run(), success_run(), running_run(), degraded_run(), hostile_run()]

@@ -1,0 +1,67 @@
+"""A reader over runs held in memory, with the methods and errors of `ledger.LedgerReader`."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from ledger.errors import InvalidCursor, LedgerError, RunNotFound, SessionNotFound
+from ledger.records import ChatSession, Page, RecordedEvent, RunSummary, RunTrace
+from tests.viewer.fake_run import START_US, FakeRun
+
+
+class FakeReader:
+    """Newest runs first; a cursor is the number of rows to skip."""
+
+    def __init__(self, runs: Iterable[FakeRun] = (), empty_sessions: Iterable[str] = ()) -> None:
+        self.runs = {(run.session_id, run.run_id): run for run in runs}
+        self.empty_sessions = set(empty_sessions)
+        self.fails: Exception | None = None
+        """Raised by every method, where set."""
+
+    async def session(self, session_id: str) -> ChatSession:
+        self._check()
+        for (owner, _), run in self.runs.items():
+            if owner == session_id:
+                return run.trace().chat_session
+        if session_id in self.empty_sessions:
+            return ChatSession(session_id, "ACTIVE", 0, START_US, START_US, None)
+        raise SessionNotFound(session_id)
+
+    async def session_runs(self, session_id: str, limit: int = 50, cursor: str | None = None) -> Page[RunSummary]:
+        await self.session(session_id)
+        return self._page([run for (owner, _), run in self.runs.items() if owner == session_id], limit, cursor)
+
+    async def recent_runs(self, limit: int = 50, cursor: str | None = None) -> Page[RunSummary]:
+        self._check()
+        return self._page(list(self.runs.values()), limit, cursor)
+
+    async def trace(self, session_id: str, run_id: str) -> RunTrace:
+        return self._run(session_id, run_id).trace()
+
+    async def events(self, session_id: str, run_id: str, after_seq: int = 0, limit: int = 200) -> list[RecordedEvent]:
+        return self._run(session_id, run_id).events[after_seq : after_seq + limit]
+
+    def _run(self, session_id: str, run_id: str) -> FakeRun:
+        self._check()
+        run = self.runs.get((session_id, run_id))
+        if run is None:
+            raise RunNotFound(session_id, run_id)
+        return run
+
+    def _page(self, runs: list[FakeRun], limit: int, cursor: str | None) -> Page[RunSummary]:
+        if cursor is not None and not cursor.isdigit():
+            raise InvalidCursor(cursor)
+        skipped = int(cursor or 0)
+        newest = sorted(runs, key=lambda run: run.started_us, reverse=True)[skipped:]
+        rows = tuple(replace(run.trace().run.summary) for run in newest[:limit])
+        return Page(rows, str(skipped + limit) if len(newest) > limit else None)
+
+    def _check(self) -> None:
+        if self.fails is not None:
+            raise self.fails
+
+
+def unreadable() -> LedgerError:
+    """What a reader raises whose file is gone."""
+    error = LedgerError("cannot open /secret/place/runs.db")
+    error.code = "ledger_unreadable"
+    return error

@@ -1,0 +1,84 @@
+"""The application: routes, the security layer, and one way of telling what went wrong."""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.exceptions import ExceptionMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Mount
+from starlette.staticfiles import StaticFiles
+
+from harness.errors import HarnessError
+from ledger.errors import LedgerError
+from viewer import wrapper
+from viewer.api import Api
+from viewer.errors import Problem, log_unexpected, problem_of
+from viewer.pages import Pages
+from viewer.reading import Reader
+from viewer.rendering import Renderer
+from viewer.security import LOOPBACK_HOSTS, SecurityMiddleware
+
+Lifespan = Callable[[Starlette], AbstractAsyncContextManager[Any]]
+
+
+def create_app(
+    reader: Reader,
+    *,
+    extra_routes: Sequence[BaseRoute] = (),
+    lifespan: Lifespan | None = None,
+    allowed_hosts: Sequence[str] = LOOPBACK_HOSTS,
+) -> Starlette:
+    """The viewer over `reader`, with an application's own routes before its own.
+
+    Only requests whose `Host` is one of `allowed_hosts` are answered: loopback's names unless more are given, `"*"`
+    for any. Errors of the harness and the ledger become the wrapper in the extra routes too.
+    """
+    renderer = Renderer()
+    tell = _Teller(renderer)
+    return Starlette(
+        routes=[
+            *extra_routes,
+            *Api(reader).routes,
+            *Pages(reader, renderer).routes,
+            Mount("/static", StaticFiles(packages=[("viewer", "static")]), name="static"),
+        ],
+        middleware=[
+            Middleware(SecurityMiddleware, allowed_hosts=allowed_hosts),
+            Middleware(ExceptionMiddleware, handlers={Exception: tell.unexpected}),
+        ],
+        exception_handlers={HTTPException: tell, HarnessError: tell, LedgerError: tell},
+        lifespan=lifespan,
+    )
+
+
+class _Teller:
+    """Answers an exception: the wrapper for programs, a page for people."""
+
+    def __init__(self, renderer: Renderer) -> None:
+        self.renderer = renderer
+
+    async def __call__(self, request: Request, error: Exception) -> Response:
+        return self.answer(request, problem_of(error))
+
+    async def unexpected(self, request: Request, error: Exception) -> Response:
+        """Whatever nobody expected: logged by place, told without detail."""
+        log_unexpected(request, error)
+        return await self(request, error)
+
+    def answer(self, request: Request, problem: Problem) -> Response:
+        """The same problem in the form that the path stands for."""
+        if wants_json(request.url.path):
+            return wrapper.error(problem.code, problem.message, problem.status, problem.data, problem.headers)
+        response = self.renderer.page("error.html", {"problem": problem}, status=problem.status)
+        response.headers.update(problem.headers)
+        return response
+
+
+def wants_json(path: str) -> bool:
+    """Whether a path is for programs."""
+    return path == "/healthz" or path == "/api" or path.startswith(("/api/", "/v1/"))

@@ -1,0 +1,188 @@
+"""Records as the JSON that the API gives: camelCase, times in RFC 3339, free text with its state (SPEC R4, R5, D14)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from ledger.records import AgentStep, ChatSession, ContentView, RunDetail, RunSummary, RunTrace, ToolInvocation
+from viewer.present.format import instant
+
+Json = dict[str, Any]
+
+
+def trace_body(trace: RunTrace) -> Json:
+    """Exactly one run: the seven members of the trace, and no other."""
+    return {
+        "chatSession": session_body(trace.chat_session),
+        "run": run_body(trace),
+        "agentSteps": [step_body(step) for step in trace.agent_steps],
+        "toolInvocations": [tool_body(tool) for tool in trace.tool_invocations],
+        "selfEvaluation": _open(trace.self_evaluation),
+        "answer": None if trace.answer is None else trace.answer.text,
+        "feedback": _open(trace.feedback),
+    }
+
+
+def session_body(session: ChatSession) -> Json:
+    """Conversation metadata."""
+    return {
+        "sessionId": session.session_id,
+        "status": session.status,
+        "messagePairCount": session.message_pair_count,
+        "createdAt": instant(session.created_us),
+        "lastActiveAt": instant(session.last_active_us),
+        "expiresAt": _instant(session.expires_us),
+    }
+
+
+def summary_body(run: RunSummary) -> Json:
+    """One line of a run list: the ten fields, and no other."""
+    return {
+        "runId": run.run_id,
+        "sessionId": run.session_id,
+        "query": run.query,
+        "status": run.status,
+        "agentFlow": run.agent_flow,
+        "answerPreview": run.answer_preview,
+        "stepCount": run.step_count,
+        "toolCallCount": run.tool_call_count,
+        "createdAt": instant(run.created_us),
+        "updatedAt": instant(run.updated_us),
+    }
+
+
+def run_body(trace: RunTrace) -> Json:
+    """The run itself; the answer's content is described here, so that an erased answer is told from none."""
+    run: RunDetail = trace.run
+    return {
+        **summary_body(run.summary),
+        "agent": run.agent,
+        "agentVersion": run.agent_version,
+        "actor": run.actor,
+        "environment": run.environment,
+        "labels": dict(run.labels),
+        "parentRunId": run.parent_run_id,
+        "continuesRunId": run.continues_run_id,
+        "traceparent": run.traceparent,
+        "limits": _resources(run.limits),
+        "usage": _resources(run.usage),
+        "usageUnknownCount": run.usage_unknown_count,
+        "timeoutUs": run.timeout_us,
+        "startedAt": instant(run.started_us),
+        "endedAt": _instant(run.ended_us),
+        "elapsedUs": run.elapsed_us,
+        "outcomeReason": run.outcome_reason,
+        "cancelReason": run.cancel_reason,
+        "error": content_body(run.error),
+        "refused": None if run.refused is None else camel(run.refused),
+        "degraded": run.degraded,
+        "answerContent": content_body(trace.answer, described_only=True),
+        "orchestrationTrace": None if run.orchestration_trace is None else camel(run.orchestration_trace),
+        "eventCount": run.event_count,
+        "headLink": run.head_link,
+    }
+
+
+def step_body(step: AgentStep) -> Json:
+    """One logical model step."""
+    return {
+        "runId": step.run_id,
+        "sessionId": step.session_id,
+        "stepNo": step.step_no,
+        "boundary": step.boundary,
+        "scope": step.scope,
+        "name": step.name,
+        "model": step.model,
+        "status": step.status,
+        "attemptCount": step.attempt_count,
+        "startedAt": instant(step.started_us),
+        "startedElapsedUs": step.started_elapsed_us,
+        "durationUs": step.duration_us,
+        "inputTokens": step.input_tokens,
+        "outputTokens": step.output_tokens,
+        "failure": step.failure,
+        "error": content_body(step.error),
+        "input": content_body(step.input),
+        "output": content_body(step.output),
+    }
+
+
+def tool_body(tool: ToolInvocation) -> Json:
+    """One granted attempt of a tool."""
+    return {
+        "runId": tool.run_id,
+        "sessionId": tool.session_id,
+        "invocationNo": tool.invocation_no,
+        "attemptId": tool.attempt_id,
+        "boundary": tool.boundary,
+        "scope": tool.scope,
+        "toolName": tool.tool_name,
+        "callId": tool.call_id,
+        "toolKey": tool.tool_key,
+        "effect": tool.effect,
+        "status": tool.status,
+        "startedAt": instant(tool.started_us),
+        "startedElapsedUs": tool.started_elapsed_us,
+        "durationUs": tool.duration_us,
+        "failure": tool.failure,
+        "error": content_body(tool.error),
+        "input": content_body(tool.input),
+        "output": content_body(tool.output),
+    }
+
+
+def content_body(content: ContentView | None, *, described_only: bool = False) -> Json | None:
+    """Free text with its digest and state; `text` is null where there are no bytes."""
+    if content is None:
+        return None
+    body: Json = {
+        "digest": content.digest,
+        "sizeBytes": content.size_bytes,
+        "mediaType": content.media_type,
+        "state": content.state,
+    }
+    return body if described_only else {**body, "text": content.text}
+
+
+def camel(value: Any) -> Any:
+    """A parsed structure with the keys of its mappings in camelCase."""
+    if isinstance(value, Mapping):
+        return {_camel_key(str(key)): camel(child) for key, child in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [camel(child) for child in value]
+    return value
+
+
+def _camel_key(key: str) -> str:
+    head, *rest = key.split("_")
+    return head + "".join(word[:1].upper() + word[1:] for word in rest)
+
+
+def _resources(amounts: Mapping[str, int]) -> Json:
+    """Limits or usage: each tool's own amount under `perTool`, by the tool's exact name."""
+    body: Json = {_camel_key(key): amount for key, amount in amounts.items() if not key.startswith("tool:")}
+    body["perTool"] = {key[len("tool:") :]: amount for key, amount in amounts.items() if key.startswith("tool:")}
+    if "toolDefault" in body:
+        body["perToolDefault"] = body.pop("toolDefault")
+    return body
+
+
+def _open(value: Any) -> Any:
+    """A stored structure as it is, with content in it given as the API gives all content."""
+    if isinstance(value, ContentView):
+        return content_body(value)
+    if isinstance(value, Mapping):
+        return {str(key): _open(child) for key, child in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_open(child) for child in value]
+    return value
+
+
+def _instant(epoch_us: int | None) -> str | None:
+    return None if epoch_us is None else instant(epoch_us)
+
+
+def canonical(value: Any) -> bytes:
+    """JSON bytes with sorted keys, for hashing."""
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)

@@ -1,0 +1,23 @@
+"""The entity tag of a trace: a hash over everything that can change what it says (SPEC D16)."""
+
+import hashlib
+
+from ledger.records import RunTrace
+from viewer.bodies import canonical, session_body
+
+TRACE_FORMAT = 1
+"""Raised whenever the same rows would be given as another body."""
+
+
+def trace_etag(trace: RunTrace) -> str:
+    """Strong tag over the run's head, the session row with its computed status, and the projection's version."""
+    facts = [TRACE_FORMAT, trace.run.head_link, trace.run.event_count, session_body(trace.chat_session)]
+    return f'"{hashlib.sha256(canonical(facts)).hexdigest()[:32]}"'
+
+
+def matches(if_none_match: str | None, etag: str) -> bool:
+    """Whether the client's `If-None-Match` names `etag`, by weak comparison."""
+    if if_none_match is None:
+        return False
+    tags = [tag.strip().removeprefix("W/") for tag in if_none_match.split(",")]
+    return etag in tags or tags == ["*"]

@@ -1,0 +1,62 @@
+"""A piece of content as a block on a page: a JSON tree, a window of text, or the reason why there is neither."""
+
+from dataclasses import dataclass
+
+from ledger.records import ContentView
+from viewer.present import json_tree
+from viewer.present.format import count, size
+from viewer.present.text import WINDOW_SIZE_BYTES, Window, shorten, window
+
+PEEK_CHARS_MAX = 96
+PEEK_WINDOW_SIZE_BYTES = 2_048
+"""How much of a content is on the page before somebody asks for it."""
+PEEK_TREE_SIZE_BYTES = 16_384
+PEEK_NODES_MAX = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """What a page shows of one content."""
+
+    key: str
+    """Names the content in the page's address, such as `tool-3-output`."""
+    tree: json_tree.Node | None = None
+    window: Window | None = None
+    missing: str = ""
+    """Why there is nothing to show, in words."""
+    showing: str = ""
+    """`Showing bytes N–M of T`, or the size alone where everything is shown."""
+
+
+def block(key: str, content: ContentView | None, *, asked_for: bool = False, start: int = 0) -> Block | None:
+    """The block for `content`, longer when it was `asked_for`; None where the run has no such content."""
+    if content is None:
+        return None
+    if content.data is None:
+        why = "Erased" if content.state == "erased" else "Only its digest was kept"
+        return Block(key, missing=f"{why}: {size(content.size_bytes)} of {content.media_type.partition(';')[0]}.")
+    if content.data == b"":
+        return Block(key, missing="Empty.")
+    size_max = json_tree.SIZE_MAX_BYTES if asked_for else PEEK_TREE_SIZE_BYTES
+    if "json" in content.media_type and start == 0 and len(content.data) <= size_max:
+        tree = json_tree.parse(content.data, nodes_max=json_tree.NODES_MAX if asked_for else PEEK_NODES_MAX)
+        if tree is not None and tree.kind in ("object", "array"):
+            return Block(key, tree=tree, showing=size(content.size_bytes))
+    shown = window(content.data, start, WINDOW_SIZE_BYTES if asked_for else PEEK_WINDOW_SIZE_BYTES)
+    return Block(key, window=shown, showing=showing(shown))
+
+
+def showing(shown: Window) -> str:
+    """How much of the whole the window is."""
+    if shown.whole:
+        return size(shown.size_bytes)
+    return f"Showing bytes {count(shown.start + 1)}–{count(shown.end)} of {count(shown.size_bytes)}"
+
+
+def peek(content: ContentView | None) -> str:
+    """The content's first words on one line."""
+    if content is None:
+        return ""
+    if content.data is None:
+        return "erased" if content.state == "erased" else "digest only"
+    return shorten(content.data[: PEEK_CHARS_MAX * 4].decode("utf-8", "replace"), PEEK_CHARS_MAX)

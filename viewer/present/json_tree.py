@@ -1,0 +1,110 @@
+"""JSON as a tree that shows every value exactly as it was written, bounded in size and depth.
+
+Numbers keep their digits and duplicate keys stay duplicate: a viewer of evidence must not tidy it up.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from ledger.records import ContentView
+
+NODES_MAX = 400
+DEPTH_MAX = 24
+SIZE_MAX_BYTES = 131_072
+"""Above it the text is shown by window instead of as a tree."""
+OPEN_DEPTH = 2
+"""Levels shown open; deeper ones start closed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One value in its place."""
+
+    key: str | None
+    """The member's name or the element's index; None at the root."""
+    kind: str
+    """object, array, string, number, word (true, false, null) or cut."""
+    text: str
+    """The scalar as written, or what a collection holds in words."""
+    children: tuple["Node", ...]
+    open: bool
+
+    @property
+    def unnamed(self) -> "Node":
+        """The same value without its key, for a place that shows the key itself."""
+        return replace(self, key=None)
+
+
+class _Number(str):
+    """A number's own digits."""
+
+    __slots__ = ()
+
+
+class _Members(list[tuple[str, object]]):
+    """An object's members in their order, duplicates included."""
+
+    __slots__ = ()
+
+
+def parse(data: bytes, *, nodes_max: int = NODES_MAX) -> Node | None:
+    """The tree, or None where the bytes are no JSON, too big or too deep to be shown as one."""
+    if len(data) > SIZE_MAX_BYTES:
+        return None
+    try:
+        value: object = json.loads(
+            data.decode("utf-8"),
+            object_pairs_hook=_Members,
+            parse_int=_Number,
+            parse_float=_Number,
+            parse_constant=_Number,
+        )
+        return of(value, nodes_max=nodes_max)
+    except (ValueError, RecursionError):
+        return None
+
+
+def of(value: object, key: str | None = None, *, nodes_max: int = NODES_MAX) -> Node:
+    """The tree of an already parsed value, at most `nodes_max` values of it."""
+    budget = iter(range(nodes_max))
+    return _node(key, value, 0, budget)
+
+
+def _node(key: str | None, value: object, depth: int, budget: Iterator[int]) -> Node:
+    members = _members(value)
+    if members is None:
+        kind, text = _scalar(value)
+        return Node(key, kind, text, (), False)
+    kind = "array" if isinstance(value, (list, tuple)) and not isinstance(value, _Members) else "object"
+    noun = "item" if kind == "array" else "member"
+    label = f"{len(members):,} {noun}{'' if len(members) == 1 else 's'}"
+    if depth >= DEPTH_MAX:
+        return Node(key, "cut", f"{label}, not shown: nested deeper than {DEPTH_MAX} levels", (), False)
+    children: list[Node] = []
+    for name, child in members:
+        if next(budget, None) is None:
+            children.append(Node(None, "cut", f"showing {len(children):,} of {label}", (), False))
+            break
+        children.append(_node(name, child, depth + 1, budget))
+    return Node(key, kind, label, tuple(children), depth < OPEN_DEPTH)
+
+
+def _members(value: object) -> list[tuple[str, object]] | None:
+    if isinstance(value, _Members):
+        return value
+    if isinstance(value, (list, tuple)):
+        return [(str(index), child) for index, child in enumerate(value)]
+    if isinstance(value, Mapping):
+        return [(str(name), child) for name, child in value.items()]
+    return None
+
+
+def _scalar(value: object) -> tuple[str, str]:
+    if isinstance(value, _Number) or (isinstance(value, (int, float)) and not isinstance(value, bool)):
+        return "number", str(value)
+    if isinstance(value, ContentView):
+        return ("string", value.text) if value.text is not None else ("cut", value.state.replace("_", " "))
+    if isinstance(value, str):
+        return "string", value
+    return "word", json.dumps(value, default=str)

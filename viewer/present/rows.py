@@ -1,0 +1,207 @@
+"""The lists of a trace page: steps, tools and events, a page of each, and one event in full."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ledger.records import AgentStep, ContentView, RecordedEvent, ToolInvocation
+from viewer.present import event_lines, json_tree
+from viewer.present.content import Block, block, peek
+from viewer.present.format import count, plural
+from viewer.present.links import TraceLinks
+from viewer.present.spans import arguments
+
+ROWS_PER_PAGE = 50
+EVENTS_PER_PAGE = 200
+CONTENT_PARTS = ("input", "output", "error")
+
+
+@dataclass(frozen=True, slots=True)
+class Paging:
+    """Which stretch of a list is shown, and the addresses of its neighbours."""
+
+    showing: str
+    previous: str | None
+    following: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkRow:
+    """A model step or a tool invocation, with its content."""
+
+    key: str
+    number: int
+    name: str
+    facts: tuple[str, ...]
+    """Model, attempts, tokens, effect: what there is."""
+    status: str
+    scope: str
+    start_us: int
+    duration_us: int | None
+    peek: str
+    """The arguments in a few words, or why it failed."""
+    blocks: tuple[tuple[str, Block], ...]
+    asked_for: bool
+    """Whether the page's address names a content of it, so that it starts open."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventRow:
+    """An event as one line."""
+
+    event: RecordedEvent
+    tone: str
+    line: str
+    href: str
+    selected: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Inspector:
+    """One event in full."""
+
+    event: RecordedEvent
+    tone: str
+    line: str
+    tree: json_tree.Node
+    listed: bool
+    """Whether the shown page of the event list holds it."""
+    chosen: bool
+    """Whether the address names it; else the page chose it."""
+    previous: str | None
+    following: str | None
+    found: str
+    """The page of the event list that holds it."""
+
+
+def step_rows(steps: Sequence[AgentStep], links: TraceLinks) -> tuple[list[WorkRow], Paging]:
+    """A page of the model steps."""
+    shown = steps[links.steps : links.steps + ROWS_PER_PAGE]
+    return [_step(step, links) for step in shown], paging(
+        links.steps, len(shown), len(steps), ROWS_PER_PAGE, links.steps_from
+    )
+
+
+def tool_rows(tools: Sequence[ToolInvocation], links: TraceLinks) -> tuple[list[WorkRow], Paging]:
+    """A page of the tool invocations."""
+    shown = tools[links.tools : links.tools + ROWS_PER_PAGE]
+    return [_tool(tool, links) for tool in shown], paging(
+        links.tools, len(shown), len(tools), ROWS_PER_PAGE, links.tools_from
+    )
+
+
+def event_rows(
+    events: Sequence[RecordedEvent], total: int, selected: RecordedEvent | None, links: TraceLinks
+) -> tuple[list[EventRow], Paging]:
+    """A page of the events."""
+    seq = selected.seq if selected else None
+    rows = [
+        EventRow(
+            event=event,
+            tone=event_lines.tone(event.type, event.fields),
+            line=event_lines.line(event.type, event.fields),
+            href=links.event_at(event.seq),
+            selected=event.seq == seq,
+        )
+        for event in events
+    ]
+    return rows, paging(links.after, len(rows), total, EVENTS_PER_PAGE, links.events_after)
+
+
+def inspector(
+    selected: RecordedEvent | None, listed: Sequence[RecordedEvent], total: int, links: TraceLinks
+) -> Inspector | None:
+    """The selected event in full."""
+    if selected is None:
+        return None
+    own = {name: value for name, value in selected.fields.items() if name not in event_lines.ENVELOPE}
+    return Inspector(
+        event=selected,
+        tone=event_lines.tone(selected.type, selected.fields),
+        line=event_lines.line(selected.type, selected.fields),
+        tree=json_tree.of(own),
+        listed=any(event.seq == selected.seq for event in listed),
+        chosen=links.event is not None,
+        previous=links.found(selected.seq - 1, EVENTS_PER_PAGE) if selected.seq > 1 else None,
+        following=links.found(selected.seq + 1, EVENTS_PER_PAGE) if selected.seq < total else None,
+        found=links.found(selected.seq, EVENTS_PER_PAGE),
+    )
+
+
+def paging(skipped: int, shown: int, total: int, page_size: int, href: Callable[[int], str]) -> Paging:
+    """`Showing N–M of T`; a page behind the end shows nothing and leads back."""
+    if shown:
+        showing = f"Showing {count(skipped + 1)}–{count(skipped + shown)} of {count(total)}"
+    else:
+        showing = f"Showing 0 of {count(total)}"
+    last_start = max((total - 1) // page_size * page_size, 0)
+    return Paging(
+        showing=showing,
+        previous=href(min(max(skipped - page_size, 0), last_start)) if skipped else None,
+        following=href(skipped + shown) if shown and skipped + shown < total else None,
+    )
+
+
+def _step(step: AgentStep, links: TraceLinks) -> WorkRow:
+    tokens = [f"{count(amount)} {word}" for amount, word in _tokens(step) if amount is not None]
+    attempts = plural(step.attempt_count, "attempt") if step.attempt_count > 1 else ""
+    unknown = "tokens unknown" if not tokens and step.status == "SUCCESS" else ""
+    contents = (step.input, step.output, step.error)
+    key = f"step-{step.step_no}"
+    return WorkRow(
+        key=key,
+        number=step.step_no,
+        name=step.name,
+        facts=tuple(filter(None, (step.model, attempts, *tokens, unknown))),
+        status=step.status,
+        scope=step.scope,
+        start_us=step.started_elapsed_us,
+        duration_us=step.duration_us,
+        peek=_peek(step.status, step.error, step.failure) or peek(step.output),
+        blocks=_blocks(key, contents, links),
+        asked_for=_asked_for(key, links),
+    )
+
+
+def _tool(tool: ToolInvocation, links: TraceLinks) -> WorkRow:
+    key = f"tool-{tool.invocation_no}"
+    return WorkRow(
+        key=key,
+        number=tool.invocation_no,
+        name=tool.tool_name,
+        facts=tuple(filter(None, (tool.effect or "effect not declared", tool.call_id))),
+        status=tool.status,
+        scope=tool.scope,
+        start_us=tool.started_elapsed_us,
+        duration_us=tool.duration_us,
+        peek=_peek(tool.status, tool.error, tool.failure) or arguments(tool) or peek(tool.input),
+        blocks=_blocks(key, (tool.input, tool.output, tool.error), links),
+        asked_for=_asked_for(key, links),
+    )
+
+
+def _tokens(step: AgentStep) -> tuple[tuple[int | None, str], ...]:
+    return (step.input_tokens, "in"), (step.output_tokens, "out")
+
+
+def _peek(status: str, error: ContentView | None, failure: str | None) -> str:
+    if status != "FAILED":
+        return ""
+    return peek(error) if error is not None and error.data is not None else (failure or "failed").lower()
+
+
+def _blocks(key: str, contents: tuple[ContentView | None, ...], links: TraceLinks) -> tuple[tuple[str, Block], ...]:
+    found = (
+        (part, content_block(f"{key}-{part}", content, links))
+        for part, content in zip(CONTENT_PARTS, contents, strict=True)
+    )
+    return tuple((part, each) for part, each in found if each is not None)
+
+
+def content_block(key: str, content: ContentView | None, links: TraceLinks) -> Block | None:
+    """The block of a content, longer and from the asked-for byte where the address names it."""
+    asked_for = links.content == key
+    return block(key, content, asked_for=asked_for, start=links.offset if asked_for else 0)
+
+
+def _asked_for(key: str, links: TraceLinks) -> bool:
+    return links.content is not None and links.content.rpartition("-")[0] == key

@@ -1,0 +1,102 @@
+"""Hostile text made visible and inert: control and direction characters become marks, long text a window.
+
+Escaping for HTML is the template engine's job; this module takes care of what escaping leaves alone: characters
+that move the cursor, hide text or turn its direction, and text too long for a page (CASES 46).
+"""
+
+import re
+from dataclasses import dataclass
+
+from markupsafe import Markup, escape
+
+WINDOW_SIZE_BYTES = 8_192
+"""How much of one piece of content a page shows at once."""
+
+_UNSAFE = re.compile(
+    "["
+    "\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 but tab and line feed, delete, C1
+    "\u00ad\u061c\u180e\u200b\u200e\u200f"  # soft hyphen, direction marks, zero-width space
+    "\u2028-\u202e\u2060-\u206f"  # separators, embeddings and overrides, invisible operators, isolates
+    "\ufeff\ufff9-\ufffb"  # byte order mark, interlinear annotations
+    "\ud800-\udfff"  # surrogates, which no encoder accepts
+    "\U000e0000-\U000e0fff"  # tags and further variation selectors: text that nobody sees
+    "]"
+)
+
+# fmt: off
+_CONTROLS = (
+    "NUL", "SOH", "STX", "ETX", "EOT", "ENQ", "ACK", "BEL", "BS", "TAB", "LF", "VT", "FF", "CR", "SO", "SI",
+    "DLE", "DC1", "DC2", "DC3", "DC4", "NAK", "SYN", "ETB", "CAN", "EM", "SUB", "ESC", "FS", "GS", "RS", "US",
+)
+# fmt: on
+
+
+def visible(text: str) -> str:
+    """The text with each character that could hide or turn it replaced by a mark that names it."""
+    return _UNSAFE.sub(lambda found: _mark(found[0]), text)
+
+
+def visible_markup(text: str) -> Markup:
+    """The same as HTML, with the marks told apart from characters that merely look like them."""
+    out: list[Markup] = []
+    at = 0
+    for found in _UNSAFE.finditer(text):
+        out.append(escape(text[at : found.start()]))
+        code = f"U+{ord(found[0]):04X}"
+        out.append(Markup('<span class="mark" title="{}">{}</span>').format(code, _mark(found[0])))
+        at = found.end()
+    out.append(escape(text[at:]))
+    return Markup("").join(out)
+
+
+def shorten(text: str, length_max: int) -> str:
+    """One visible line of at most `length_max` characters, an ellipsis where it was cut."""
+    line = " ".join(visible(text[: length_max * 4]).split())
+    return line if len(line) <= length_max and len(text) <= length_max * 4 else line[: length_max - 1].rstrip() + "…"
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A stretch of content, and where it lies in the whole."""
+
+    text: str
+    start: int
+    end: int
+    """First and behind-last byte shown."""
+    size_bytes: int
+    previous_start: int | None
+    next_start: int | None
+
+    @property
+    def whole(self) -> bool:
+        """Whether everything is shown."""
+        return self.start == 0 and self.end == self.size_bytes
+
+
+def window(data: bytes, start: int = 0, length_bytes: int = WINDOW_SIZE_BYTES) -> Window:
+    """The window that begins at `start`, moved so that no UTF-8 character is cut in two."""
+    begin = _boundary(data, min(max(start, 0), len(data)))
+    end = len(data) if len(data) - begin <= length_bytes else _boundary(data, begin + length_bytes)
+    end = max(end, min(begin + 1, len(data)))
+    return Window(
+        text=data[begin:end].decode("utf-8", "replace"),
+        start=begin,
+        end=end,
+        size_bytes=len(data),
+        previous_start=max(0, begin - length_bytes) if begin else None,
+        next_start=end if end < len(data) else None,
+    )
+
+
+def _boundary(data: bytes, at: int) -> int:
+    """The start of the character that `at` lies in; bytes that are no UTF-8 are left where they are."""
+    for back in range(4):
+        if at - back < 0 or at - back >= len(data) or data[at - back] & 0xC0 != 0x80:
+            return at - back if back == 0 or at - back >= 0 else at
+    return at
+
+
+def _mark(character: str) -> str:
+    point = ord(character)
+    name = _CONTROLS[point] if point < 0x20 else "DEL" if point == 0x7F else f"U+{point:04X}"
+    return f"‹{name}›"

@@ -1,0 +1,115 @@
+"""All that the trace page shows of one run, put together from the pure parts; the template only places it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ledger.records import AgentStep, RecordedEvent, RunTrace
+from viewer.present import json_tree, rows
+from viewer.present.content import Block
+from viewer.present.gauges import Gauge, gauges
+from viewer.present.graph import Graph, Transition, graph
+from viewer.present.links import TraceLinks
+from viewer.present.spans import spans_of, spans_of_rows
+from viewer.present.text import shorten
+from viewer.present.timeline import Timeline, timeline
+from viewer.present.verdict import Verdict, verdict
+from viewer.reading import RunReading
+
+TITLE_CHARS_MAX = 240
+TRANSITIONS_LISTED = 24
+
+
+@dataclass(frozen=True, slots=True)
+class TracePage:
+    """The page."""
+
+    trace: RunTrace
+    links: TraceLinks
+    title: str
+    elapsed_us: int
+    verdict: Verdict
+    models: str
+    gauges: tuple[Gauge, ...]
+    timeline: Timeline
+    transitions: Sequence[Transition]
+    transition_count: int
+    graph: Graph | None
+    answer: Block | None
+    steps: Sequence[rows.WorkRow]
+    steps_paging: rows.Paging
+    tools: Sequence[rows.WorkRow]
+    tools_paging: rows.Paging
+    events: Sequence[rows.EventRow]
+    events_paging: rows.Paging
+    inspector: rows.Inspector | None
+    feedback: json_tree.Node | None
+    evaluation: json_tree.Node | None
+
+
+def trace_page(reading: RunReading, links: TraceLinks) -> TracePage:
+    """Everything for the template."""
+    trace, run, selected = reading.trace, reading.trace.run, reading.selected
+    elapsed_us = lasted_us(reading)
+    transitions = transitions_of(trace, reading.events if reading.complete else ())
+    if reading.complete:
+        spans = spans_of(reading.events, trace.tool_invocations)
+    else:
+        spans = spans_of_rows(trace.agent_steps, trace.tool_invocations)
+    steps, steps_paging = rows.step_rows(trace.agent_steps, links)
+    tools, tools_paging = rows.tool_rows(trace.tool_invocations, links)
+    events, events_paging = rows.event_rows(reading.page, run.event_count, selected, links)
+    return TracePage(
+        trace=trace,
+        links=links,
+        title=shorten(run.summary.query or "", TITLE_CHARS_MAX) or "The question is not kept",
+        elapsed_us=elapsed_us,
+        verdict=verdict(trace, transitions, elapsed_us),
+        models=models_of(trace.agent_steps),
+        gauges=gauges(run, elapsed_us),
+        timeline=timeline(spans, elapsed_us, cursor_us=selected.elapsed_us if selected else None),
+        transitions=transitions[:TRANSITIONS_LISTED],
+        transition_count=len(transitions),
+        graph=graph(transitions),
+        answer=rows.content_block("answer", trace.answer, links),
+        steps=steps,
+        steps_paging=steps_paging,
+        tools=tools,
+        tools_paging=tools_paging,
+        events=events,
+        events_paging=events_paging,
+        inspector=rows.inspector(selected, reading.page, run.event_count, links),
+        feedback=_judged("feedback", trace.feedback),
+        evaluation=_judged("evaluation", trace.self_evaluation),
+    )
+
+
+def _judged(key: str, judgement: Mapping[str, Any] | None) -> json_tree.Node | None:
+    return None if not judgement else json_tree.of(judgement, key)
+
+
+def lasted_us(reading: RunReading) -> int:
+    """How long the run lasted; of a running one, when its last event came."""
+    run = reading.trace.run
+    if run.elapsed_us is not None:
+        return run.elapsed_us
+    return max((event.elapsed_us for event in reading.events if event.elapsed_us is not None), default=0)
+
+
+def transitions_of(trace: RunTrace, events: Sequence[RecordedEvent]) -> list[Transition]:
+    """The walk through the graph: from its events, else from the stored orchestration trace; nothing is made up."""
+    steps: list[tuple[str | None, str, str, int | None, int | None]] = [
+        (event.fields.get("from_node"), event.fields["to_node"], event.fields["cause"], event.seq, event.elapsed_us)
+        for event in events
+        if event.type == "graph.transitioned"
+    ]
+    if not steps:
+        stored = (trace.run.orchestration_trace or {}).get("transitions") or ()
+        steps = [(each.get("from"), str(each["to"]), str(each.get("cause", "NEXT")), None, None) for each in stored]
+    return [Transition(number, *step) for number, step in enumerate(steps, 1)]
+
+
+def models_of(steps: Sequence[AgentStep]) -> str:
+    """The names of the models that were called, at most three."""
+    names = list(dict.fromkeys(step.model for step in steps if step.model))
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

@@ -1,0 +1,86 @@
+"""What the viewer needs of a ledger's read side, and how a page reads one run without reading a big one whole."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ledger.records import ChatSession, Page, RecordedEvent, RunSummary, RunTrace
+
+EVENTS_PER_READ = 200
+TIMELINE_EVENTS_MAX = 2_000
+"""Up to here the timeline is drawn from every event; above it from steps and tools."""
+TAIL_EVENTS = 40
+"""Of a longer run, how many of the last events are looked at for what ended it."""
+
+
+class Reader(Protocol):
+    """The part of `ledger.LedgerReader` that the viewer uses."""
+
+    async def session(self, session_id: str) -> ChatSession:
+        """The session; an error with code `session_not_found`."""
+
+    async def session_runs(self, session_id: str, limit: int = ..., cursor: str | None = ...) -> Page[RunSummary]:
+        """Its runs, newest first."""
+
+    async def recent_runs(self, limit: int = ..., cursor: str | None = ...) -> Page[RunSummary]:
+        """Runs of all sessions, newest first."""
+
+    async def trace(self, session_id: str, run_id: str) -> RunTrace:
+        """Exactly one run; an error with code `run_not_found`, the same for a foreign run and an unknown one."""
+
+    async def events(
+        self, session_id: str, run_id: str, after_seq: int = ..., limit: int = ...
+    ) -> Sequence[RecordedEvent]:
+        """Events of one run in their order."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunReading:
+    """One run as a page needs it; every part is of the same moment, that of `trace`."""
+
+    trace: RunTrace
+    events: Sequence[RecordedEvent]
+    """All events, or of a long run only the last ones."""
+    complete: bool
+    """Whether `events` are all of them."""
+    page: Sequence[RecordedEvent]
+    """The events to list."""
+    selected: RecordedEvent | None
+    """The event to show in full."""
+
+
+async def read_run(
+    reader: Reader, session_id: str, run_id: str, *, after_seq: int = 0, event_seq: int | None = None
+) -> RunReading:
+    """Read the trace, then the events up to the trace's own head: what came since belongs to the next reading."""
+    trace = await reader.trace(session_id, run_id)
+    total = trace.run.event_count
+
+    async def stretch(after: int, length: int) -> list[RecordedEvent]:
+        found: list[RecordedEvent] = []
+        while len(found) < length:
+            limit = min(EVENTS_PER_READ, length - len(found))
+            rows = await reader.events(session_id, run_id, after_seq=after + len(found), limit=limit)
+            found += [row for row in rows if row.seq <= total]
+            if len(rows) < limit:
+                break
+        return found
+
+    complete = total <= TIMELINE_EVENTS_MAX
+    events = await stretch(0, total) if complete else await stretch(total - TAIL_EVENTS, TAIL_EVENTS)
+    page = events[after_seq : after_seq + EVENTS_PER_READ] if complete else await stretch(after_seq, EVENTS_PER_READ)
+    seq = event_seq if event_seq is not None else deciding_seq(trace, events)
+    near = next((event for event in [*page, *events] if event.seq == seq), None)
+    if near is None and 1 <= seq <= total:
+        near = next(iter(await stretch(seq - 1, 1)), None)
+    return RunReading(trace, events, complete, page, near)
+
+
+def deciding_seq(trace: RunTrace, events: Sequence[RecordedEvent]) -> int:
+    """The event that says most about how the run ended: the refusal that stopped it, else its end, else the last."""
+    wanted = ("reservation.rejected",) if trace.run.summary.status == "BUDGET_EXHAUSTED" else ()
+    for event_type in (*wanted, "run.terminated"):
+        found = [event.seq for event in events if event.type == event_type]
+        if found:
+            return found[-1]
+    return events[-1].seq if events else 0
