@@ -75,7 +75,7 @@ class RunDetail:
     continues_run_id: str | None
     traceparent: str | None
     limits: Mapping[str, int]
-    """`model_calls`, `tool_calls`, `tool:NAME`, `tool_default`, `input_tokens`, `output_tokens`, `total_tokens`, `run_bytes`."""
+    """By resource: `model_calls`, `tool_calls`, `tool:NAME`, `tool_default`, `input_tokens`, `run_bytes` and so on."""
     usage: Mapping[str, int]
     """The same keys as `limits` without `tool_default`, as charged so far; a key never charged is absent."""
     usage_unknown_count: int

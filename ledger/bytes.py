@@ -1,0 +1,50 @@
+"""The bytes that are stored and hashed, exactly (SPEC D9, D21).
+
+A body is JSON with sorted ASCII keys, which for what an event may hold is RFC 8785. It is made once, stored as it is,
+hashed as it is stored, and never made again.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+import orjson
+
+from harness.events import Event
+from ledger.errors import TooLarge
+
+HASH_VERSION = 1
+MAX_BODY_BYTES = 16_384
+
+BODY_DOMAIN = b"tachograph/body/v1\0"
+LINK_DOMAIN = b"tachograph/link/v1\0"
+GENESIS_DOMAIN = b"tachograph/genesis/v1\0"
+
+
+def body_of(event: Event) -> bytes:
+    """The event as it is stored; `TooLarge` above `MAX_BODY_BYTES`."""
+    body = orjson.dumps(event.model_dump(exclude_none=True), option=orjson.OPT_SORT_KEYS)
+    if len(body) > MAX_BODY_BYTES:
+        raise TooLarge(f"event {event.type}", size_bytes=len(body), limit_bytes=MAX_BODY_BYTES)
+    return body
+
+
+def body_hash(body: bytes) -> bytes:
+    """SHA-256 of the stored body."""
+    return sha256(BODY_DOMAIN + body).digest()
+
+
+def genesis_link(ledger_id: str, stream_id: str) -> bytes:
+    """What the first event of a stream is linked to: it binds the ledger and the stream."""
+    return sha256(GENESIS_DOMAIN + ledger_id.encode("ascii") + b"\0" + stream_id.encode("ascii")).digest()
+
+
+def next_link(prev_link: bytes, seq: int, recorded_us: int, hash_of_body: bytes) -> bytes:
+    """The link of an event: it commits to everything before it in its stream."""
+    place = seq.to_bytes(8, "big") + recorded_us.to_bytes(8, "big")
+    return sha256(LINK_DOMAIN + prev_link + place + hash_of_body).digest()
+
+
+def canonical(value: object) -> str:
+    """A JSON column's text: sorted keys, no spaces, ASCII for what events may hold (SPEC D18)."""
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode("ascii")

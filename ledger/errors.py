@@ -1,0 +1,194 @@
+"""What the ledger raises: one base, facts as attributes, a `code` that never changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness.errors import IllegalEvent
+
+
+class LedgerError(Exception):
+    """Base of every error that the ledger raises on purpose."""
+
+    code = "ledger_error"
+
+
+class RunNotFound(LedgerError, LookupError):
+    """No such run in that session; a run of another session looks exactly the same (SPEC R4)."""
+
+    code = "run_not_found"
+
+    def __init__(self, session_id: str, run_id: str) -> None:
+        self.session_id = session_id
+        self.run_id = run_id
+        super().__init__(f"there is no run {run_id} in session {session_id}")
+
+
+class SessionNotFound(LedgerError, LookupError):
+    """No such session."""
+
+    code = "session_not_found"
+
+    def __init__(self, session_id: str) -> None:
+        self.session_id = session_id
+        super().__init__(f"there is no session {session_id}")
+
+
+class InvalidCursor(LedgerError, ValueError):
+    """A page was asked for with a cursor that no earlier page gave."""
+
+    code = "invalid_cursor"
+
+    def __init__(self, cursor: str) -> None:
+        self.cursor = cursor
+        super().__init__("the cursor is not one that an earlier page gave")
+
+
+class UnsupportedUrl(LedgerError, ValueError):
+    """The ledger's address names no SQLite file."""
+
+    code = "unsupported_url"
+
+    def __init__(self, problem: str) -> None:
+        self.problem = problem
+        super().__init__(f"the ledger's address {problem}; give sqlite:///FILE or a path")
+
+
+class LedgerFileError(LedgerError):
+    """Base of what can be wrong with a ledger's file; nothing was changed."""
+
+    code = "ledger_file_error"
+
+    def __init__(self, path: Path, problem: str) -> None:
+        self.path = path
+        self.problem = problem
+        super().__init__(f"{path} {problem}")
+
+
+class LedgerMissing(LedgerFileError):
+    """There is no file."""
+
+    code = "ledger_missing"
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, "does not exist")
+
+
+class NotALedger(LedgerFileError):
+    """The file is something else."""
+
+    code = "not_a_ledger"
+
+
+class LedgerUnreadable(LedgerFileError):
+    """The file cannot be read, or cannot be written where that was asked for."""
+
+    code = "ledger_unreadable"
+
+
+class LedgerTooNew(LedgerFileError):
+    """A newer version of this program wrote the ledger."""
+
+    code = "ledger_too_new"
+
+    def __init__(self, path: Path, found: str) -> None:
+        self.found = found
+        super().__init__(path, f"was written by a newer version of this program (it is at {found})")
+
+
+class LedgerNotMigrated(LedgerFileError):
+    """The ledger's schema is older than this program's; `tachograph migrate` brings it up to date."""
+
+    code = "ledger_not_migrated"
+
+    def __init__(self, path: Path, found: str, needed: str) -> None:
+        self.found = found
+        self.needed = needed
+        super().__init__(path, f"has schema {found}, and {needed} is needed: run `tachograph migrate`")
+
+
+class NetworkFileSystem(LedgerFileError):
+    """SQLite's locks cannot be relied upon there."""
+
+    code = "network_file_system"
+
+    def __init__(self, path: Path, file_system: str) -> None:
+        self.file_system = file_system
+        super().__init__(path, f"is on a network file system ({file_system}), where its locks cannot be relied upon")
+
+
+class TooLarge(LedgerError, ValueError):
+    """An event's body or a content is larger than the ledger stores; nothing was written."""
+
+    code = "too_large"
+
+    def __init__(self, what: str, *, size_bytes: int, limit_bytes: int) -> None:
+        self.what = what
+        self.size_bytes = size_bytes
+        self.limit_bytes = limit_bytes
+        super().__init__(f"{what} has {size_bytes} bytes, and the limit is {limit_bytes}")
+
+
+class MisplacedEvent(LedgerError, ValueError):
+    """An event that does not belong to the run it was submitted for; nothing was written (SPEC E4)."""
+
+    code = "misplaced_event"
+
+    def __init__(self, event_type: str, problem: str) -> None:
+        self.event_type = event_type
+        self.problem = problem
+        super().__init__(f"{event_type} {problem}")
+
+
+class RunIdTaken(LedgerError, IllegalEvent):
+    """A run of that id exists already; whose it is, is not said."""
+
+    code = "run_id_taken"
+
+    def __init__(self, run_id: str) -> None:
+        IllegalEvent.__init__(self, "run.started", f"the run id {run_id} is taken")
+        self.run_id = run_id
+
+
+class EventIdReused(LedgerError, IllegalEvent):
+    """An event id is in the stream already, with another body or in another append (SPEC E5, D22)."""
+
+    code = "event_id_reused"
+
+    def __init__(self, event_type: str, event_id: str, problem: str) -> None:
+        IllegalEvent.__init__(self, event_type, f"event id {event_id} {problem}")
+        self.event_id = event_id
+
+
+class AppendConflict(LedgerError, IllegalEvent):
+    """Another writer extended the run first: reload, decide again, retry (SPEC E5)."""
+
+    code = "append_conflict"
+
+    def __init__(self, run_id: str, event_type: str, *, seq_expected: int, seq_found: int) -> None:
+        problem = f"expected to follow position {seq_expected} of run {run_id}, which is at {seq_found}"
+        IllegalEvent.__init__(self, event_type, problem)
+        self.run_id = run_id
+        self.seq_expected = seq_expected
+        self.seq_found = seq_found
+
+
+class ConstraintViolated(LedgerError, IllegalEvent):
+    """The database itself refused a row; `rule` names the trigger or key that did."""
+
+    code = "constraint_violated"
+
+    def __init__(self, event_type: str, rule: str, detail: str) -> None:
+        IllegalEvent.__init__(self, event_type, f"{rule}: {detail}")
+        self.rule = rule
+        self.detail = detail
+
+
+class OwnedElsewhere(LedgerError, IllegalEvent):
+    """The run belongs to another open ledger, and only its owner may append to it while it is running (SPEC E7)."""
+
+    code = "owned_elsewhere"
+
+    def __init__(self, run_id: str, event_type: str) -> None:
+        IllegalEvent.__init__(self, event_type, f"run {run_id} belongs to another process")
+        self.run_id = run_id

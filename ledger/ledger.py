@@ -1,0 +1,166 @@
+"""The ledger as a program sees it: opened once, given to a harness as its journal, and closed."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TypeVar
+
+from harness.clock import SystemWallClock, WallClock
+from harness.errors import InvalidInput
+from harness.ids import IdSource, RandomIds, check_id
+from ledger.batch import Batch, Setting
+from ledger.migrate import LOCK_TIMEOUT_S, ensure_current, lock_of
+from ledger.reader import LedgerReader
+from ledger.recovery import recover
+from ledger.store.lock import FileLock
+from ledger.store.owners import Owners
+from ledger.store.place import check_file_system, path_of, prepare_folder
+from ledger.store.sqlite import SqliteStore
+from ledger.writer import Writer, WriterLimits
+
+T = TypeVar("T")
+
+MAX_TTL_S = 100 * 366 * 24 * 3600
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What an open ledger consists of."""
+
+    lock: FileLock
+    owners: Owners
+    owner: FileLock
+    writer: Writer
+
+    def close(self) -> None:
+        self.writer.close()
+        with self.lock.held(LOCK_TIMEOUT_S):
+            self.owners.leave(self.owner)
+        self.lock.close()
+
+
+class Ledger:
+    """An open ledger: one file, which any number of processes may have open at the same time."""
+
+    def __init__(self, parts: _Parts, reader: LedgerReader, clock: WallClock) -> None:
+        self._parts = parts
+        self._reader = reader
+        self._clock = clock
+
+    @classmethod
+    async def open(
+        cls,
+        url: str | Path,
+        *,
+        wall_clock: WallClock | None = None,
+        ids: IdSource | None = None,
+        session_ttl_s: float | None = None,
+        limits: WriterLimits | None = None,
+        lock_timeout_s: float = LOCK_TIMEOUT_S,
+    ) -> Ledger:
+        """Open `sqlite:///FILE`, made or migrated where needed, and end the runs whose processes have died.
+
+        `session_ttl_s` is how long a new session lives after its last activity. Raises a `LedgerError` for a file that
+        cannot be a ledger, and then nothing was changed.
+        """
+        path = path_of(url)
+        clock = wall_clock or SystemWallClock()
+        opening = asyncio.ensure_future(
+            asyncio.to_thread(
+                _open, path, clock, ids or RandomIds(), _ttl_us(session_ttl_s), limits or WriterLimits(), lock_timeout_s
+            )
+        )
+        try:
+            parts = await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            # The thread cannot be stopped; what it opens must not stay open.
+            opening.add_done_callback(_close_unwanted)
+            raise
+        return cls(parts, LedgerReader(path, clock), clock)
+
+    @property
+    def journal(self) -> Writer:
+        """Where a harness records its runs: `Harness(journal=ledger.journal)`."""
+        return self._parts.writer
+
+    @property
+    def reader(self) -> LedgerReader:
+        """Reads of the same ledger."""
+        return self._reader
+
+    async def open_session(self, session_id: str) -> None:
+        """See to it that the session exists."""
+        check_id("session_id", session_id)
+        now_us = self._clock.now_us()
+        await self._run(lambda batch: batch.open_session(session_id, now_us))
+
+    async def recover(self) -> list[str]:
+        """End the runs whose processes have died, and return their ids; opening a ledger has done so once."""
+        owners, now_us = self._parts.owners, self._clock.now_us()
+        return await self._run(lambda batch: recover(batch, owners, now_us))
+
+    async def close(self) -> None:
+        """Write what was submitted, then let go of the file; whoever opens it next ends the runs still open."""
+        await self._reader.close()
+        await asyncio.to_thread(self._parts.close)
+
+    async def __aenter__(self) -> Ledger:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def _run(self, job: Callable[[Batch], T]) -> T:
+        # Whoever waits may be cancelled; the job is done all the same, or not at all.
+        return await asyncio.shield(asyncio.wrap_future(self._parts.writer.run(job)))
+
+
+def _open(
+    path: Path,
+    clock: WallClock,
+    ids: IdSource,
+    session_ttl_us: int | None,
+    limits: WriterLimits,
+    lock_timeout_s: float,
+) -> _Parts:
+    check_file_system(path)
+    prepare_folder(path)
+    lock = lock_of(path)
+    try:
+        _, identity = ensure_current(path, lock)
+        owner_id, writer_id, numbers = ids.writer_id(), ids.writer_id(), itertools.count(1)
+        setting = Setting(identity.ledger_id, owner_id, lambda: f"{writer_id}:{next(numbers)}", session_ttl_us)
+        store = SqliteStore(path, lock, setting, clock, lock_timeout_s=lock_timeout_s)
+        owners = Owners(Path(f"{path}.owners"))
+        with lock.held(lock_timeout_s):
+            owner = owners.register(owner_id)
+        parts = _Parts(lock, owners, owner, Writer(store, limits))
+    except BaseException:
+        lock.close()
+        raise
+    try:
+        parts.writer.run(lambda batch: recover(batch, owners, clock.now_us())).result()
+    except BaseException:
+        parts.close()
+        raise
+    return parts
+
+
+def _close_unwanted(opening: asyncio.Future[_Parts]) -> None:
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result().close()
+
+
+def _ttl_us(session_ttl_s: float | None) -> int | None:
+    if session_ttl_s is None:
+        return None
+    if isinstance(session_ttl_s, bool) or not 0 < session_ttl_s <= MAX_TTL_S:
+        raise InvalidInput("session_ttl_s", f"must be above 0 and at most {MAX_TTL_S} seconds, not {session_ttl_s!r}")
+    return round(session_ttl_s * 1_000_000)

@@ -1,0 +1,63 @@
+"""Brings a ledger's schema up to date, under the lock that every writer takes."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from harness.errors import LedgerUnavailable
+from ledger.errors import LedgerUnreadable
+from ledger.store.lock import FileLock
+from ledger.store.probe import HEAD_REVISION, Identity, identify, is_blank
+from ledger.store.sqlite import connect
+
+LOCK_TIMEOUT_S = 30.0
+"""How long opening and closing wait for other processes, which may be migrating."""
+
+
+def lock_of(path: Path) -> FileLock:
+    """The lock that everything holds that writes the ledger's file."""
+    try:
+        return FileLock(Path(f"{path}.lock"))
+    except OSError as error:
+        raise LedgerUnreadable(path, f"cannot be locked ({error.strerror})") from error
+
+
+def ensure_current(path: Path, lock: FileLock, *, revision: str = HEAD_REVISION) -> tuple[str | None, Identity]:
+    """Make or upgrade the ledger where needed: the revision it was at (None for a new one), and what it is now.
+
+    Raises a `LedgerFileError`, and then nothing was changed.
+    """
+    with lock.held(LOCK_TIMEOUT_S):
+        before = None if is_blank(path) else identify(path)
+        if before is None or before.revision < revision:
+            try:
+                _upgrade(path, revision)
+            except (sa.exc.DBAPIError, LedgerUnavailable) as error:
+                raise LedgerUnreadable(path, f"cannot be migrated ({error})") from error
+        return (before.revision if before else None), identify(path)
+
+
+def migrations_folder() -> Path:
+    """Where the migrations are: inside the installed package, or beside it in a checkout."""
+    inside = Path(str(files("ledger"))) / "migrations"
+    return inside if (inside / "env.py").is_file() else inside.parent.parent / "migrations"
+
+
+def _upgrade(path: Path, revision: str) -> None:
+    # A ledger that is up to date has no need of Alembic, which takes a while to import.
+    from alembic import command
+    from alembic.config import Config
+
+    engine = sa.create_engine("sqlite://", creator=lambda: connect(path), poolclass=sa.NullPool)
+    config = Config()
+    config.set_main_option("script_location", str(migrations_folder()).replace("%", "%%"))
+    try:
+        with engine.connect() as connection:
+            config.attributes["connection"] = connection
+            command.upgrade(config, revision)
+            connection.commit()
+    finally:
+        engine.dispose()

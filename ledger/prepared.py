@@ -1,0 +1,87 @@
+"""A submission as the writer takes it: bytes and hashes made in the caller's thread, before any lock is held."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness.content import SealedContent
+from harness.events import EVENT_TYPES, Event, RunEvent
+from harness.ids import run_stream
+from harness.journal import Submission
+from ledger.bytes import body_hash, body_of
+from ledger.errors import MisplacedEvent, TooLarge
+
+MAX_CONTENT_BYTES = 64 * 1024 * 1024
+"""One content; the harness bounds what a run keeps, this bounds what one row may be."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedEvent:
+    """An event with the bytes that are stored of it."""
+
+    event: Event
+    body: bytes
+    hash: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """What is appended to one run all or none (SPEC D22)."""
+
+    session_id: str
+    run_id: str
+    events: tuple[PreparedEvent, ...]
+    contents: tuple[SealedContent, ...]
+    resumes: bool
+    size_bytes: int
+    seq_expected: int | None = None
+    """The position it was decided on; None where any will do."""
+
+    @property
+    def stream_id(self) -> str:
+        return run_stream(self.run_id)
+
+    @property
+    def event_type(self) -> str:
+        """The type of its first event, to name it by."""
+        return self.events[0].event.type
+
+
+def prepare_event(event: Event) -> PreparedEvent:
+    """The event's bytes and their hash; `ValueError` if it cannot be written."""
+    body = body_of(event)
+    return PreparedEvent(event, body, body_hash(body))
+
+
+def prepare(submission: Submission, *, seq_expected: int | None = None) -> Append:
+    """The submission ready to be written; `ValueError` if some of it cannot be (SPEC D9, E4)."""
+    if not submission.events:
+        raise MisplacedEvent("nothing", "cannot be submitted: an append has at least one event")
+    size_bytes = 0
+    prepared: list[PreparedEvent] = []
+    for event in submission.events:
+        _check_place(event, submission)
+        one = prepare_event(event)
+        prepared.append(one)
+        size_bytes += len(one.body)
+    for content in submission.contents:
+        if content.data is not None:
+            if len(content.data) > MAX_CONTENT_BYTES:
+                raise TooLarge("a content", size_bytes=len(content.data), limit_bytes=MAX_CONTENT_BYTES)
+            size_bytes += len(content.data)
+    return Append(
+        session_id=submission.session_id,
+        run_id=submission.run_id,
+        events=tuple(prepared),
+        contents=submission.contents,
+        resumes=submission.resumes,
+        size_bytes=size_bytes,
+        seq_expected=seq_expected,
+    )
+
+
+def _check_place(event: Event, submission: Submission) -> None:
+    if EVENT_TYPES.get(event.type) is not type(event) or not isinstance(event, RunEvent):
+        raise MisplacedEvent(event.type, "is no event of a run")
+    if event.session_id != submission.session_id or event.run_id != submission.run_id:
+        raise MisplacedEvent(event.type, "belongs to another run than it is submitted for")

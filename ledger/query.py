@@ -1,0 +1,96 @@
+"""Every statement that reads, built once; each costs as much as its answer, whatever the ledger holds."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from ledger.schema import agent_step, chat_session, content, diagnosis_run, event, stream, tool_invocation
+
+PREVIEW_CHARS = 200
+PREVIEW_BYTES = 4 * PREVIEW_CHARS
+"""No character of UTF-8 takes more than four bytes."""
+
+_query = content.alias("query")
+_answer = content.alias("answer")
+_run_stream = sa.literal("r:") + diagnosis_run.c.run_id
+
+_SUMMARY_COLUMNS = (
+    diagnosis_run.c.run_id,
+    diagnosis_run.c.session_id,
+    _query.c.data.label("query"),
+    diagnosis_run.c.status,
+    diagnosis_run.c.agent_flow,
+    sa.func.substr(_answer.c.data, 1, PREVIEW_BYTES, type_=sa.LargeBinary).label("answer"),
+    diagnosis_run.c.step_count,
+    diagnosis_run.c.tool_call_count,
+    diagnosis_run.c.created_us,
+    diagnosis_run.c.updated_us,
+)
+_runs_with_contents = diagnosis_run.outerjoin(
+    _query, sa.and_(_query.c.stream_id == _run_stream, _query.c.digest == diagnosis_run.c.query_digest)
+).outerjoin(_answer, sa.and_(_answer.c.stream_id == _run_stream, _answer.c.digest == diagnosis_run.c.answer_digest))
+
+_newest_first = (diagnosis_run.c.created_us.desc(), diagnosis_run.c.run_id.desc())
+_older = sa.tuple_(diagnosis_run.c.created_us, diagnosis_run.c.run_id) < sa.tuple_(
+    sa.bindparam("created_us", type_=sa.Integer), sa.bindparam("run_id", type_=sa.Text)
+)
+_run_list = sa.select(*_SUMMARY_COLUMNS).select_from(_runs_with_contents).order_by(*_newest_first)
+_limit = sa.bindparam("limit", type_=sa.Integer)
+_of_session = diagnosis_run.c.session_id == sa.bindparam("session_id")
+
+RECENT_RUNS = _run_list.limit(_limit)
+RECENT_RUNS_AFTER = _run_list.where(_older).limit(_limit)
+SESSION_RUNS = _run_list.where(_of_session).limit(_limit)
+SESSION_RUNS_AFTER = _run_list.where(_of_session, _older).limit(_limit)
+
+SESSION = sa.select(
+    chat_session.c.session_id,
+    chat_session.c.message_pair_count,
+    chat_session.c.created_us,
+    chat_session.c.last_active_us,
+    chat_session.c.expires_us,
+).where(chat_session.c.session_id == sa.bindparam("session_id"))
+
+RUN_STREAM = sa.select(stream.c.head_seq, stream.c.head_link).where(
+    stream.c.stream_id == sa.bindparam("stream_id"), stream.c.session_id == sa.bindparam("session_id")
+)
+RUN = sa.select(*diagnosis_run.c).where(
+    diagnosis_run.c.run_id == sa.bindparam("run_id"), diagnosis_run.c.session_id == sa.bindparam("session_id")
+)
+STEPS = (
+    sa.select(*agent_step.c)
+    .where(agent_step.c.run_id == sa.bindparam("run_id"), agent_step.c.step_no > sa.bindparam("after_no"))
+    .order_by(agent_step.c.step_no)
+    .limit(_limit)
+)
+TOOLS = (
+    sa.select(*tool_invocation.c)
+    .where(
+        tool_invocation.c.run_id == sa.bindparam("run_id"), tool_invocation.c.invocation_no > sa.bindparam("after_no")
+    )
+    .order_by(tool_invocation.c.invocation_no)
+    .limit(_limit)
+)
+CONTENTS = sa.select(
+    content.c.digest, content.c.size_bytes, content.c.media_type, content.c.state, content.c.data
+).where(
+    content.c.stream_id == sa.bindparam("stream_id"),
+    content.c.digest.in_(sa.bindparam("digests", expanding=True)),
+)
+EVENTS = (
+    sa.select(
+        event.c.pos,
+        event.c.seq,
+        event.c.event_id,
+        event.c.type,
+        event.c.version,
+        event.c.occurred_us,
+        event.c.recorded_us,
+        event.c.body,
+        event.c.body_hash,
+        event.c.link,
+    )
+    .where(event.c.stream_id == sa.bindparam("stream_id"), event.c.seq > sa.bindparam("after_seq"))
+    .order_by(event.c.seq)
+    .limit(_limit)
+)

@@ -1,0 +1,215 @@
+"""Every table of a ledger, as the newest migration leaves them.
+
+`event` is the truth; `content` is what events name by digest; the others are projections, which a rebuild may replace
+at any time. Triggers are in the migrations: they are what each database needs to hold the rules for every connection.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+
+metadata = sa.MetaData()
+
+Int = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+"""64 bits everywhere; on SQLite the name `INTEGER` makes `pos` the row id."""
+Json = sa.JSON(none_as_null=True)
+
+STREAM_IDENTITY = (
+    "(kind = 'run' AND session_id IS NOT NULL AND run_id IS NOT NULL AND stream_id = 'r:' || run_id)"
+    " OR (kind = 'session' AND session_id IS NOT NULL AND run_id IS NULL AND stream_id = 's:' || session_id)"
+    " OR (kind = 'sys' AND session_id IS NULL AND run_id IS NULL AND stream_id = 'sys')"
+)
+
+
+def _required(name: str, kind: Any) -> sa.Column[Any]:
+    return sa.Column(name, kind, nullable=False)
+
+
+def _of_a_run(*run_id_columns: str) -> sa.ForeignKeyConstraint:
+    return sa.ForeignKeyConstraint(run_id_columns, ["stream.run_id", "stream.session_id"])
+
+
+ledger_meta = sa.Table(
+    "ledger_meta",
+    metadata,
+    sa.Column("key", sa.Text, primary_key=True),
+    _required("value", sa.Text),
+    sqlite_with_rowid=False,
+)
+
+stream = sa.Table(
+    "stream",
+    metadata,
+    sa.Column("stream_id", sa.Text, primary_key=True),
+    _required("kind", sa.Text),
+    sa.Column("session_id", sa.Text),
+    sa.Column("run_id", sa.Text),
+    _required("head_seq", Int),
+    _required("head_link", sa.LargeBinary),
+    sa.Column("owner_id", sa.Text),
+    _required("owner_epoch", Int),
+    sa.UniqueConstraint("run_id", "session_id", name="stream_run"),
+    sa.CheckConstraint(STREAM_IDENTITY, name="stream_identity"),
+    sa.CheckConstraint("head_seq >= 1 AND length(head_link) = 32", name="stream_head"),
+    sa.Index("stream_owner", "owner_id", sqlite_where=sa.text("owner_id IS NOT NULL")),
+    sqlite_with_rowid=False,
+)
+
+event = sa.Table(
+    "event",
+    metadata,
+    sa.Column("pos", Int, primary_key=True, autoincrement=False),
+    sa.Column("stream_id", sa.Text, sa.ForeignKey("stream.stream_id"), nullable=False),
+    _required("seq", Int),
+    _required("event_id", sa.Text),
+    _required("type", sa.Text),
+    _required("version", Int),
+    sa.Column("session_id", sa.Text),
+    sa.Column("run_id", sa.Text),
+    _required("occurred_us", Int),
+    _required("recorded_us", Int),
+    _required("body", sa.LargeBinary),
+    _required("body_hash", sa.LargeBinary),
+    _required("link", sa.LargeBinary),
+    sa.UniqueConstraint("stream_id", "seq", name="event_seq"),
+    sa.UniqueConstraint("stream_id", "event_id", name="event_event_id"),
+    sa.CheckConstraint("length(body_hash) = 32 AND length(link) = 32", name="event_hashes"),
+    sa.Index("event_termination", "stream_id", unique=True, sqlite_where=sa.text("type = 'run.terminated'")),
+)
+
+content = sa.Table(
+    "content",
+    metadata,
+    sa.Column("stream_id", sa.Text, sa.ForeignKey("stream.stream_id"), primary_key=True),
+    sa.Column("digest", sa.Text, primary_key=True),
+    sa.Column("salt", sa.LargeBinary),
+    _required("size_bytes", Int),
+    _required("media_type", sa.Text),
+    sa.Column("encoding", sa.Text),
+    sa.Column("key_id", sa.Text),
+    sa.Column("data", sa.LargeBinary),
+    _required("state", sa.Text),
+    sa.CheckConstraint("state IN ('stored', 'digest_only', 'erased')", name="content_state"),
+    sa.CheckConstraint("(state = 'stored') = (data IS NOT NULL)", name="content_data"),
+)
+
+chat_session = sa.Table(
+    "chat_session",
+    metadata,
+    sa.Column("session_id", sa.Text, primary_key=True),
+    _required("created_us", Int),
+    _required("last_active_us", Int),
+    _required("message_pair_count", Int),
+    sa.Column("ttl_us", Int),
+    sa.Column("expires_us", Int),
+)
+
+diagnosis_run = sa.Table(
+    "diagnosis_run",
+    metadata,
+    sa.Column("run_id", sa.Text, primary_key=True),
+    _required("session_id", sa.Text),
+    _required("status", sa.Text),
+    sa.Column("outcome_reason", sa.Text),
+    sa.Column("agent_flow", sa.Text),
+    sa.Column("agent", sa.Text),
+    sa.Column("agent_version", sa.Text),
+    sa.Column("actor", sa.Text),
+    sa.Column("environment", sa.Text),
+    sa.Column("labels", Json),
+    sa.Column("parent_run_id", sa.Text),
+    sa.Column("continues_run_id", sa.Text),
+    sa.Column("traceparent", sa.Text),
+    sa.Column("policy_digest", sa.Text),
+    _required("limits", Json),
+    _required("usage", Json),
+    _required("usage_unknown_count", Int),
+    _required("timeout_us", Int),
+    _required("created_us", Int),
+    _required("updated_us", Int),
+    sa.Column("ended_us", Int),
+    sa.Column("elapsed_us", Int),
+    sa.Column("cancel_reason", sa.Text),
+    sa.Column("query_digest", sa.Text),
+    sa.Column("answer_digest", sa.Text),
+    sa.Column("error_type", sa.Text),
+    sa.Column("error_digest", sa.Text),
+    sa.Column("refused", Json),
+    _required("degraded", Int),
+    _required("step_count", Int),
+    _required("tool_call_count", Int),
+    sa.Column("self_evaluation", Json),
+    sa.Column("feedback", Json),
+    _required("fold_version", Int),
+    sa.Column("orchestration_trace", Json),
+    _of_a_run("run_id", "session_id"),
+    sa.Index("diagnosis_run_by_session", "session_id", "created_us", "run_id"),
+    sa.Index("diagnosis_run_by_time", "created_us", "run_id"),
+)
+
+agent_step = sa.Table(
+    "agent_step",
+    metadata,
+    sa.Column("run_id", sa.Text, primary_key=True),
+    sa.Column("step_no", Int, primary_key=True, autoincrement=False),
+    _required("session_id", sa.Text),
+    _required("boundary", sa.Text),
+    _required("scope", sa.Text),
+    _required("name", sa.Text),
+    sa.Column("model", sa.Text),
+    _required("status", sa.Text),
+    _required("attempt_count", Int),
+    _required("started_us", Int),
+    _required("started_elapsed_us", Int),
+    sa.Column("duration_us", Int),
+    sa.Column("input_tokens", Int),
+    sa.Column("output_tokens", Int),
+    sa.Column("failure", sa.Text),
+    sa.Column("error_digest", sa.Text),
+    sa.Column("input_digest", sa.Text),
+    sa.Column("output_digest", sa.Text),
+    _of_a_run("run_id", "session_id"),
+    sqlite_with_rowid=False,
+)
+
+tool_invocation = sa.Table(
+    "tool_invocation",
+    metadata,
+    sa.Column("run_id", sa.Text, primary_key=True),
+    sa.Column("invocation_no", Int, primary_key=True, autoincrement=False),
+    _required("session_id", sa.Text),
+    _required("attempt_id", sa.Text),
+    _required("boundary", sa.Text),
+    _required("scope", sa.Text),
+    _required("tool_name", sa.Text),
+    sa.Column("call_id", sa.Text),
+    sa.Column("tool_key", sa.Text),
+    sa.Column("effect", sa.Text),
+    _required("status", sa.Text),
+    _required("started_us", Int),
+    _required("started_elapsed_us", Int),
+    sa.Column("duration_us", Int),
+    sa.Column("failure", sa.Text),
+    sa.Column("error_digest", sa.Text),
+    sa.Column("input_digest", sa.Text),
+    sa.Column("output_digest", sa.Text),
+    _of_a_run("run_id", "session_id"),
+    sqlite_with_rowid=False,
+)
+
+case_library = sa.Table(
+    "case_library",
+    metadata,
+    sa.Column("case_id", sa.Text, primary_key=True),
+    _required("diagnosis_id", sa.Text),
+    _required("session_id", sa.Text),
+    sa.Column("query_digest", sa.Text),
+    sa.Column("answer_digest", sa.Text),
+    _required("verdict", sa.Text),
+    _required("withdrawn", Int),
+    _required("created_us", Int),
+    sa.UniqueConstraint("diagnosis_id", name="case_library_run"),
+    _of_a_run("diagnosis_id", "session_id"),
+)

@@ -1,0 +1,70 @@
+"""Which file a ledger's address means, and whether SQLite can be trusted with it there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ledger.errors import LedgerUnreadable, NetworkFileSystem, UnsupportedUrl
+
+SQLITE_PREFIX = "sqlite:///"
+
+NETWORK_FILE_SYSTEMS = frozenset(
+    {
+        "9p",
+        "afs",
+        "ceph",
+        "cifs",
+        "fuse.glusterfs",
+        "fuse.s3fs",
+        "fuse.sshfs",
+        "glusterfs",
+        "lustre",
+        "ncpfs",
+        "nfs",
+        "nfs4",
+        "ocfs2",
+        "smb3",
+        "smbfs",
+    }
+)
+"""File systems whose locks are the server's, or nobody's."""
+
+
+def path_of(url: str | Path) -> Path:
+    """The absolute path that `sqlite:///FILE`, or a plain path, means; `UnsupportedUrl` for anything else."""
+    text = str(url)
+    if text.startswith(SQLITE_PREFIX):
+        text = text.removeprefix(SQLITE_PREFIX)
+    elif "://" in text or text.startswith("sqlite:"):
+        raise UnsupportedUrl(f"is {text!r}, which is no SQLite file")
+    if not text or text == ":memory:" or "\0" in text or "?" in text:
+        raise UnsupportedUrl("names no file")
+    return Path(text).absolute()
+
+
+def check_file_system(path: Path, mounts: Path = Path("/proc/mounts")) -> None:
+    """Raise `NetworkFileSystem` if `path` lies on one; `mounts` is the kernel's list."""
+    try:
+        real = path.parent.resolve()
+        lines = mounts.read_text("utf-8", "surrogateescape").splitlines()
+    except OSError:
+        return
+    found, longest = "", -1
+    for line in lines:
+        fields = line.split(" ")
+        if len(fields) < 3:
+            continue
+        point = Path(fields[1].replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\"))
+        # Of two mounts at one point the later one is what is seen.
+        if real.is_relative_to(point) and len(point.parts) >= longest:
+            found, longest = fields[2], len(point.parts)
+    if found in NETWORK_FILE_SYSTEMS:
+        raise NetworkFileSystem(path, found)
+
+
+def prepare_folder(path: Path) -> None:
+    """Make the folder that the ledger's file will be in; `LedgerUnreadable` if that is not possible."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LedgerUnreadable(path, f"has no folder, and none can be made ({error.strerror})") from error

@@ -1,0 +1,122 @@
+"""What a file is, found out without changing anything: not even SQLite's side files are made."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from ledger.errors import LedgerFileError, LedgerMissing, LedgerNotMigrated, LedgerTooNew, LedgerUnreadable, NotALedger
+
+MAGIC = b"SQLite format 3\0"
+FORMAT_VERSION = 1
+"""What the stored bytes and tables mean; a program refuses a ledger whose version is above its own."""
+REVISIONS = ("0001", "0002")
+"""The migrations this program knows, in order."""
+HEAD_REVISION = REVISIONS[-1]
+
+READ_META = "SELECT key, value FROM ledger_meta"
+READ_REVISION = "SELECT version_num FROM alembic_version"
+COUNT_TABLES = "SELECT count(*) FROM sqlite_schema"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What a ledger says of itself."""
+
+    ledger_id: str
+    revision: str
+
+
+def identify(path: Path) -> Identity:
+    """The ledger's identity, whatever known revision it is at; a `LedgerFileError` says what else it is."""
+    _check_header(path)
+    had_log = _has_log(path)
+    try:
+        return _read_identity(path, had_log)
+    except LedgerFileError:
+        # Somebody may have begun to write in between.
+        if had_log or not _has_log(path):
+            raise
+        return _read_identity(path, True)
+
+
+def require_current(path: Path) -> Identity:
+    """As `identify`, and `LedgerNotMigrated` unless the schema is this program's."""
+    identity = identify(path)
+    if identity.revision != HEAD_REVISION:
+        raise LedgerNotMigrated(path, identity.revision, HEAD_REVISION)
+    return identity
+
+
+def is_blank(path: Path) -> bool:
+    """Whether nothing is there yet: no file, an empty one, or a database without any table."""
+    if _size_of(path) == 0 and not path.is_dir():
+        return True
+    _check_header(path)
+    with contextlib.closing(_connect(path, _has_log(path))) as connection:
+        try:
+            return bool(connection.execute(COUNT_TABLES).fetchone()[0] == 0)
+        except sqlite3.DatabaseError:
+            return False
+
+
+def _read_identity(path: Path, has_log: bool) -> Identity:
+    with contextlib.closing(_connect(path, has_log)) as connection:
+        try:
+            meta = dict(connection.execute(READ_META).fetchall())
+            revisions = [row[0] for row in connection.execute(READ_REVISION)]
+        except sqlite3.OperationalError as error:
+            if "no such table" in str(error):
+                raise NotALedger(path, "is a database, but no ledger") from error
+            raise LedgerUnreadable(path, f"cannot be read ({error})") from error
+        except sqlite3.DatabaseError as error:
+            raise NotALedger(path, f"is no ledger ({error})") from error
+    return _checked(path, meta, revisions)
+
+
+def _connect(path: Path, has_log: bool) -> sqlite3.Connection:
+    """Without a log beside it the file is all there is, and reading it as immutable leaves no trace."""
+    mode = "mode=ro" if has_log else "mode=ro&immutable=1"
+    try:
+        return sqlite3.connect(f"file:{quote(str(path))}?{mode}", uri=True)
+    except sqlite3.Error as error:
+        raise LedgerUnreadable(path, f"cannot be read ({error})") from error
+
+
+def _has_log(path: Path) -> bool:
+    return _size_of(Path(f"{path}-wal")) > 0
+
+
+def _checked(path: Path, meta: dict[str, str], revisions: list[str]) -> Identity:
+    version = meta.get("format_version", "")
+    if "ledger_id" not in meta or not version.isdecimal() or len(revisions) != 1:
+        raise NotALedger(path, "is a database, but no ledger")
+    if int(version) > FORMAT_VERSION:
+        raise LedgerTooNew(path, f"format {version}")
+    if revisions[0] not in REVISIONS:
+        raise LedgerTooNew(path, f"schema {revisions[0]}")
+    return Identity(meta["ledger_id"], revisions[0])
+
+
+def _check_header(path: Path) -> None:
+    try:
+        with path.open("rb") as file:
+            head = file.read(len(MAGIC))
+    except FileNotFoundError as error:
+        raise LedgerMissing(path) from error
+    except IsADirectoryError as error:
+        raise NotALedger(path, "is a folder") from error
+    except OSError as error:
+        raise LedgerUnreadable(path, f"cannot be read ({error.strerror})") from error
+    if head != MAGIC:
+        raise NotALedger(path, "is empty" if not head else "is no SQLite file")
+
+
+def _size_of(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0

@@ -1,0 +1,190 @@
+"""The log in one SQLite file: one connection that writes, in transactions that exclude every other process."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from harness.clock import WallClock
+from harness.errors import HarnessError, LedgerUnavailable
+from harness.journal import Recorded
+from ledger.batch import Batch, Setting
+from ledger.heads import RunHeads
+from ledger.prepared import Append
+from ledger.store import statements
+from ledger.store.faults import unavailable, violated
+from ledger.store.lock import FileLock
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+LOCK_TIMEOUT_S = 5.0
+"""How long a transaction waits for other processes before it fails."""
+CHECKPOINT_COMMITS = 1_000
+"""A checkpoint is due after so many transactions,"""
+CHECKPOINT_BYTES = 16 * 1024 * 1024
+"""or after so many bytes of content; sooner when nothing else is to do."""
+WAL_TRUNCATE_BYTES = 64 * 1024 * 1024
+"""A write-ahead log of this size is cut to nothing when no reader needs it."""
+
+PRAGMAS = (
+    "PRAGMA synchronous = FULL",
+    "PRAGMA wal_autocheckpoint = 0",
+    "PRAGMA foreign_keys = ON",
+    "PRAGMA secure_delete = ON",
+    "PRAGMA trusted_schema = OFF",
+)
+
+
+def connect(path: Path, timeout_s: float = LOCK_TIMEOUT_S) -> sqlite3.Connection:
+    """A connection that may write; call with the write lock held. `LedgerUnavailable` if there can be none."""
+    try:
+        connection = sqlite3.connect(path, timeout=timeout_s, isolation_level=None, check_same_thread=False)
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            for pragma in PRAGMAS:
+                connection.execute(pragma)
+        except sqlite3.Error:
+            connection.close()
+            raise
+    except sqlite3.Error as error:
+        raise unavailable(error) from error
+    return connection
+
+
+class SqliteStore:
+    """Runs transactions, one at a time; one thread calls it."""
+
+    def __init__(
+        self, path: Path, lock: FileLock, setting: Setting, clock: WallClock, *, lock_timeout_s: float = LOCK_TIMEOUT_S
+    ) -> None:
+        self._lock = lock
+        self._lock_timeout_s = lock_timeout_s
+        self._setting = setting
+        self._clock = clock
+        self._wal = Path(f"{path}-wal")
+        self._process_id = os.getpid()
+        with lock.held(lock_timeout_s):
+            self._connection = connect(path, lock_timeout_s)
+        self._heads = RunHeads(self._connection)
+        self._commits = 0
+        self._bytes = 0
+
+    def append_all(self, appends: Sequence[Append]) -> list[Recorded | Exception]:
+        """What became of each append, all durable in one transaction; `LedgerUnavailable` if nothing was stored."""
+        results: list[Recorded | Exception] = []
+        try:
+            with self._transaction() as batch:
+                results = [_attempt(batch, append) for append in appends]
+                batch.write()
+        except sqlite3.IntegrityError:
+            # One of them broke a rule that the database holds: find out which, and let the others through.
+            results = self._append_each(appends)
+        self._bytes += sum(append.size_bytes for append in appends)
+        self._checkpoint_if_due()
+        return results
+
+    def run(self, job: Callable[[Batch], T]) -> T:
+        """Whatever `job` does, in a transaction of its own."""
+        with self._transaction() as batch:
+            result = job(batch)
+            batch.write()
+        return result
+
+    def rest(self) -> None:
+        """Nothing is waiting: checkpoint what was written."""
+        if self._commits == 0:
+            return
+        with contextlib.suppress(LedgerUnavailable), self._lock.held(0.0):
+            self._checkpoint("TRUNCATE" if self._wal_bytes() > WAL_TRUNCATE_BYTES else "PASSIVE")
+
+    def close(self) -> None:
+        """Checkpoint and close, under the lock, since the last connection to close checkpoints by itself."""
+        if os.getpid() != self._process_id:
+            return
+        try:
+            with self._lock.held(self._lock_timeout_s):
+                self._checkpoint("TRUNCATE")
+                self._connection.close()
+        except LedgerUnavailable as error:
+            log.warning("the ledger was closed without a checkpoint: %s", error)
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[Batch]:
+        if os.getpid() != self._process_id:
+            raise LedgerUnavailable("a forked process cannot use its parent's ledger")
+        with self._lock.held(self._lock_timeout_s):
+            try:
+                self._connection.execute(statements.BEGIN)
+                try:
+                    self._heads.begin()
+                    batch = Batch(self._connection, self._heads, self._setting, self._clock.now_us())
+                    yield batch
+                    self._connection.execute("COMMIT")
+                except BaseException:
+                    self._roll_back()
+                    raise
+            except sqlite3.IntegrityError:
+                raise
+            except sqlite3.Error as error:
+                raise unavailable(error) from error
+        batch.committed()
+        self._commits += 1
+
+    def _append_each(self, appends: Sequence[Append]) -> list[Recorded | Exception]:
+        """The same in one transaction, each append under a savepoint of its own."""
+        results: list[Recorded | Exception] = []
+        with self._transaction() as batch:
+            for append in appends:
+                self._connection.execute("SAVEPOINT append")
+                try:
+                    single = batch.another()
+                    result = _attempt(single, append)
+                    single.write()
+                except sqlite3.IntegrityError as error:
+                    self._connection.execute("ROLLBACK TO append")
+                    result = violated(error, append.event_type)
+                else:
+                    single.committed()
+                results.append(result)
+                self._connection.execute("RELEASE append")
+        return results
+
+    def _roll_back(self) -> None:
+        self._heads.forget()
+        with contextlib.suppress(sqlite3.Error):
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+
+    def _checkpoint_if_due(self) -> None:
+        if self._commits >= CHECKPOINT_COMMITS or self._bytes >= CHECKPOINT_BYTES:
+            with contextlib.suppress(LedgerUnavailable), self._lock.held(self._lock_timeout_s):
+                self._checkpoint("PASSIVE")
+
+    def _checkpoint(self, mode: str) -> None:
+        """Bring the log into the file, as far as no reader is in the way; what fails now is done another time."""
+        self._commits = self._bytes = 0
+        with contextlib.suppress(sqlite3.Error):
+            self._connection.execute("PRAGMA busy_timeout = 0")
+            self._connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchall()
+        self._connection.execute(f"PRAGMA busy_timeout = {round(self._lock_timeout_s * 1000)}")
+
+    def _wal_bytes(self) -> int:
+        try:
+            return self._wal.stat().st_size
+        except OSError:
+            return 0
+
+
+def _attempt(batch: Batch, append: Append) -> Recorded | Exception:
+    """The append taken into the batch, or why it is refused."""
+    try:
+        return batch.append(append)
+    except HarnessError as error:
+        return error

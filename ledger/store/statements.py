@@ -1,0 +1,62 @@
+"""Every statement that writes, by name; SQLite compiles each once."""
+
+from __future__ import annotations
+
+from ledger.projections.rows import CaseRow, RunRow, SessionShare, StepRow, ToolRow
+
+
+def _upsert(table: str, columns: tuple[str, ...], key: tuple[str, ...]) -> str:
+    """Insert a row whole, or make an existing one equal to it."""
+    marks = ", ".join("?" * len(columns))
+    changes = ", ".join(f"{column} = excluded.{column}" for column in columns if column not in key)
+    return (
+        f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})"  # noqa: S608 - names of ours
+        f" ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changes}"
+    )
+
+
+BEGIN = "BEGIN IMMEDIATE"
+DATA_VERSION = "PRAGMA data_version"
+"""Changes whenever another connection has committed."""
+
+LAST_POS = "SELECT coalesce(max(pos), 0) FROM event"
+STREAM_EXISTS = "SELECT 1 FROM stream WHERE stream_id = ?"
+STREAM_HEAD = "SELECT session_id, head_seq, head_link, owner_id, owner_epoch FROM stream WHERE stream_id = ?"
+BODIES_AFTER = "SELECT seq, body FROM event WHERE stream_id = ? AND seq > ? ORDER BY seq LIMIT ?"
+FIND_EVENTS = (
+    "SELECT event_id, seq, body_hash, link FROM event"
+    " WHERE stream_id = ? AND event_id IN (SELECT value FROM json_each(?)) ORDER BY seq"
+)
+OWNED_RUNS = (
+    "SELECT owner_id, run_id, session_id FROM stream"
+    " WHERE owner_id IS NOT NULL AND owner_id <> ? ORDER BY owner_id, run_id"
+)
+
+INSERT_STREAM = (
+    "INSERT INTO stream (stream_id, kind, session_id, run_id, head_seq, head_link, owner_id, owner_epoch)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+)
+UPDATE_STREAM = "UPDATE stream SET head_seq = ?, head_link = ?, owner_id = ?, owner_epoch = ? WHERE stream_id = ?"
+INSERT_EVENT = (
+    "INSERT INTO event (pos, stream_id, seq, event_id, type, version, session_id, run_id,"
+    " occurred_us, recorded_us, body, body_hash, link) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+INSERT_CONTENT = (
+    "INSERT INTO content (stream_id, digest, salt, size_bytes, media_type, data, state) VALUES (?, ?, ?, ?, ?, ?, ?)"
+    " ON CONFLICT (stream_id, digest) DO NOTHING"
+)
+
+UPSERT_RUN = _upsert("diagnosis_run", RunRow._fields, ("run_id",))
+UPSERT_STEP = _upsert("agent_step", StepRow._fields, ("run_id", "step_no"))
+UPSERT_TOOL = _upsert("tool_invocation", ToolRow._fields, ("run_id", "invocation_no"))
+UPSERT_CASE = _upsert("case_library", CaseRow._fields, ("case_id",))
+ADD_TO_SESSION = (
+    f"INSERT INTO chat_session ({', '.join(SessionShare._fields)}, expires_us)"  # noqa: S608 - names of ours
+    " VALUES (?1, ?2, ?3, ?4, ?5, ?3 + ?5)"
+    " ON CONFLICT (session_id) DO UPDATE SET"
+    " created_us = min(created_us, excluded.created_us),"
+    " last_active_us = max(last_active_us, excluded.last_active_us),"
+    " message_pair_count = message_pair_count + excluded.message_pair_count,"
+    " ttl_us = coalesce(ttl_us, excluded.ttl_us),"
+    " expires_us = max(last_active_us, excluded.last_active_us) + coalesce(ttl_us, excluded.ttl_us)"
+)

@@ -1,0 +1,175 @@
+"""Rows as the records that readers get."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+import sqlalchemy as sa
+
+from ledger.query import PREVIEW_CHARS
+from ledger.records import AgentStep, ChatSession, ContentView, RecordedEvent, RunDetail, RunSummary, ToolInvocation
+
+Contents = Mapping[str, ContentView]
+"""By digest."""
+
+Row = sa.RowMapping
+
+
+def session_of(row: Row, now_us: int) -> ChatSession:
+    """The session, with its status at the time of reading (SPEC R1)."""
+    expires_us = row["expires_us"]
+    return ChatSession(
+        session_id=row["session_id"],
+        status="EXPIRED" if expires_us is not None and expires_us <= now_us else "ACTIVE",
+        message_pair_count=row["message_pair_count"],
+        created_us=row["created_us"],
+        last_active_us=row["last_active_us"],
+        expires_us=expires_us,
+    )
+
+
+def summary_of(row: Row) -> RunSummary:
+    """A line of a run list."""
+    return _summary(row, _text(row["query"]), preview_of(row["answer"]))
+
+
+def detail_of(row: Row, head: Row, contents: Contents) -> RunDetail:
+    """A run with everything its row says; `head` is its stream's."""
+    query, answer = _resolve(row["query_digest"], contents), _resolve(row["answer_digest"], contents)
+    return RunDetail(
+        summary=_summary(row, query.text if query else None, preview_of(answer.data if answer else None)),
+        agent=row["agent"],
+        agent_version=row["agent_version"],
+        actor=row["actor"],
+        environment=row["environment"],
+        labels=row["labels"] or {},
+        parent_run_id=row["parent_run_id"],
+        continues_run_id=row["continues_run_id"],
+        traceparent=row["traceparent"],
+        limits=row["limits"],
+        usage=row["usage"],
+        usage_unknown_count=row["usage_unknown_count"],
+        timeout_us=row["timeout_us"],
+        started_us=row["created_us"],
+        ended_us=row["ended_us"],
+        elapsed_us=row["elapsed_us"],
+        outcome_reason=row["outcome_reason"],
+        cancel_reason=row["cancel_reason"],
+        error=_resolve(row["error_digest"], contents),
+        refused=row["refused"],
+        degraded=bool(row["degraded"]),
+        orchestration_trace=row["orchestration_trace"],
+        event_count=head["head_seq"],
+        head_link=head["head_link"].hex(),
+    )
+
+
+def step_of(row: Row, contents: Contents) -> AgentStep:
+    """A model step with its contents."""
+    return AgentStep(**_with_contents(row, contents))
+
+
+def tool_of(row: Row, contents: Contents) -> ToolInvocation:
+    """A tool's invocation with its contents."""
+    return ToolInvocation(**_with_contents(row, contents))
+
+
+def event_of(row: Row) -> RecordedEvent:
+    """An event as it is stored, with its body parsed."""
+    fields = orjson.loads(row["body"])
+    return RecordedEvent(
+        pos=row["pos"],
+        seq=row["seq"],
+        event_id=row["event_id"],
+        type=row["type"],
+        version=row["version"],
+        occurred_us=row["occurred_us"],
+        recorded_us=row["recorded_us"],
+        elapsed_us=fields.get("elapsed_us"),
+        fields=fields,
+        body=row["body"],
+        body_hash=row["body_hash"].hex(),
+        link=row["link"].hex(),
+    )
+
+
+def content_of(row: Row) -> ContentView:
+    """A content as it can be read today."""
+    return ContentView(
+        digest=row["digest"],
+        size_bytes=row["size_bytes"],
+        media_type=row["media_type"],
+        state=row["state"],
+        data=row["data"],
+    )
+
+
+def evaluation_of(row: Row, contents: Contents) -> Mapping[str, Any] | None:
+    """What each evaluator said, with its `rationale` as text where it can be read."""
+    evaluations = row["self_evaluation"]
+    if evaluations is None:
+        return None
+    return {name: _with_text(said, "rationale", contents) for name, said in evaluations.items()}
+
+
+def feedback_of(row: Row, contents: Contents) -> Mapping[str, Any] | None:
+    """The feedback that counts, with its `comment` as text where it can be read."""
+    feedback = row["feedback"]
+    return None if feedback is None else _with_text(feedback, "comment", contents)
+
+
+def digests_of_run(row: Row) -> set[str]:
+    """The contents that a run's own row names."""
+    named = {row["query_digest"], row["answer_digest"], row["error_digest"]}
+    named |= {said.get("rationale_digest") for said in (row["self_evaluation"] or {}).values()}
+    named.add((row["feedback"] or {}).get("comment_digest"))
+    return {digest for digest in named if digest is not None}
+
+
+def digests_of_attempt(row: Row) -> set[str]:
+    """The contents that a step's or an invocation's row names."""
+    named = (row["error_digest"], row["input_digest"], row["output_digest"])
+    return {digest for digest in named if digest is not None}
+
+
+def preview_of(data: bytes | None) -> str | None:
+    """The beginning of a text."""
+    text = _text(data)
+    return None if text is None else text[:PREVIEW_CHARS]
+
+
+def _summary(row: Row, query: str | None, preview: str | None) -> RunSummary:
+    return RunSummary(
+        run_id=row["run_id"],
+        session_id=row["session_id"],
+        query=query,
+        status=row["status"],
+        agent_flow=row["agent_flow"],
+        answer_preview=preview,
+        step_count=row["step_count"],
+        tool_call_count=row["tool_call_count"],
+        created_us=row["created_us"],
+        updated_us=row["updated_us"],
+    )
+
+
+def _with_contents(row: Row, contents: Contents) -> dict[str, Any]:
+    fields = {name: value for name, value in row.items() if not name.endswith("_digest")}
+    return fields | {name: _resolve(row[f"{name}_digest"], contents) for name in ("error", "input", "output")}
+
+
+def _with_text(said: Mapping[str, Any], name: str, contents: Contents) -> dict[str, Any]:
+    view = _resolve(said.get(f"{name}_digest"), contents)
+    return {**said, name: view.text} if view is not None and view.text is not None else dict(said)
+
+
+def _resolve(digest: str | None, contents: Contents) -> ContentView | None:
+    if digest is None:
+        return None
+    return contents.get(digest) or ContentView(digest, 0, "application/octet-stream", "erased", None)
+
+
+def _text(data: bytes | None) -> str | None:
+    return None if data is None else data.decode("utf-8", "replace")

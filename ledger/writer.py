@@ -1,0 +1,235 @@
+"""The ledger's one writer: a thread that takes what is waiting and makes it durable, in the order it came.
+
+Appends that wait together share one transaction, so the next group forms while the last one commits, and an idle
+ledger adds no delay. The writer knows nothing of the database: `Store` does.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from typing import Any, Protocol, TypeVar
+
+from harness.errors import LedgerUnavailable
+from harness.journal import Permit, Recorded, Submission
+from ledger.batch import Batch
+from ledger.permits import Permits
+from ledger.prepared import Append, prepare
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class WriterLimits:
+    """How much the writer holds at once."""
+
+    permits_max: int = 1_024
+    """Boundaries under way; a further one waits."""
+    queue_bytes_max: int = 64 * 1024 * 1024
+    """Bytes waiting to be written; above it no new boundary is let in, while ends still are."""
+    batch_appends_max: int = 256
+    """Appends in one transaction."""
+    batch_bytes_max: int = 8 * 1024 * 1024
+    """Bytes in one transaction, unless one append alone has more."""
+    broken_runs_max: int = 10_000
+    """Runs remembered for having lost a submission; an older one's events are still checked by the fold."""
+    rest_after_s: float = 0.5
+    """Idle time after which the store may tidy up."""
+    exit_timeout_s: float = 5.0
+    """How long a process that ends without closing waits for what it submitted."""
+
+
+class Store(Protocol):
+    """What the writer needs of a database; one thread calls it."""
+
+    def append_all(self, appends: Sequence[Append]) -> list[Recorded | Exception]:
+        """What became of each append; raises `LedgerUnavailable` if nothing was stored."""
+
+    def run(self, job: Callable[[Batch], T]) -> T:
+        """Whatever `job` does, in a transaction of its own."""
+
+    def rest(self) -> None:
+        """Nothing is waiting."""
+
+    def close(self) -> None:
+        """Nothing more will come."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    append: Append
+    future: Future[Recorded]
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    job: Callable[[Batch], Any]
+    future: Future[Any]
+
+
+_Item = _Waiting | _Job | None
+
+
+class Writer:
+    """A `harness.journal.Journal` whose submissions one thread writes."""
+
+    def __init__(self, store: Store, limits: WriterLimits) -> None:
+        self._store = store
+        self._limits = limits
+        self._permits = Permits(permits_max=limits.permits_max, bytes_max=limits.queue_bytes_max)
+        self._queue: SimpleQueue[_Item] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._closing = False
+        self._stopped = False
+        self._broken: OrderedDict[str, None] = OrderedDict()
+        self._thread = threading.Thread(target=self._work, name="ledger-writer", daemon=True)
+        self._thread.start()
+        atexit.register(self._flush_at_exit)
+
+    def request_permit(self, timeout_s: float) -> Future[Permit]:
+        """As `harness.journal.Journal`."""
+        return self._permits.request(timeout_s)
+
+    def submit(self, submission: Submission, *, seq_expected: int | None = None) -> Future[Recorded]:
+        """As `harness.journal.Journal`. With `seq_expected`, `AppendConflict` unless the run is at that position."""
+        append = prepare(submission, seq_expected=seq_expected)
+        future: Future[Recorded] = Future()
+        future.set_running_or_notify_cancel()
+        self._permits.add_bytes(append.size_bytes)
+        self._put(_Waiting(append, future))
+        return future
+
+    def run(self, job: Callable[[Batch], T]) -> Future[T]:
+        """Run `job` in a write transaction of its own, in turn."""
+        future: Future[T] = Future()
+        future.set_running_or_notify_cancel()
+        self._put(_Job(job, future))
+        return future
+
+    def close(self, timeout_s: float | None = None) -> None:
+        """Write what was submitted, then stop; blocks. Whatever comes later fails."""
+        atexit.unregister(self._flush_at_exit)
+        self._permits.close()
+        with self._lock:
+            if not self._closing:
+                self._closing = True
+                self._queue.put(None)
+        self._thread.join(timeout_s)
+
+    def _flush_at_exit(self) -> None:
+        self.close(self._limits.exit_timeout_s)
+
+    def _put(self, item: _Waiting | _Job) -> None:
+        with self._lock:
+            if not self._stopped:
+                self._queue.put(item)
+                return
+        self._refuse(item)
+
+    def _refuse(self, item: _Waiting | _Job) -> None:
+        if isinstance(item, _Waiting):
+            self._permits.remove_bytes(item.append.size_bytes)
+        item.future.set_exception(LedgerUnavailable("the ledger is closed"))
+
+    def _work(self) -> None:
+        pending: _Item = None
+        while True:
+            if pending is None:
+                try:
+                    pending = self._queue.get(timeout=self._limits.rest_after_s)
+                except Empty:
+                    self._store.rest()
+                    continue
+                if pending is None:
+                    break
+            if isinstance(pending, _Job):
+                self._run(pending)
+                pending = None
+                continue
+            group, pending, is_last = self._gather(pending)
+            self._write(group)
+            if is_last:
+                break
+        self._finish()
+
+    def _gather(self, first: _Waiting) -> tuple[list[_Waiting], _Item, bool]:
+        """Everything that waits and fits with `first`; the next item if it does not; whether the end was seen."""
+        group, size_bytes = [first], first.append.size_bytes
+        while len(group) < self._limits.batch_appends_max:
+            try:
+                item = self._queue.get_nowait()
+            except Empty:
+                return group, None, False
+            if item is None:
+                return group, None, True
+            if isinstance(item, _Job):
+                return group, item, False
+            size_bytes += item.append.size_bytes
+            if size_bytes > self._limits.batch_bytes_max:
+                return group, item, False
+            group.append(item)
+        return group, None, False
+
+    def _write(self, group: list[_Waiting]) -> None:
+        taken = [waiting for waiting in group if self._admit(waiting)]
+        if not taken:
+            return
+        appends = [waiting.append for waiting in taken]
+        results: Sequence[Recorded | Exception]
+        try:
+            results = self._store.append_all(appends)
+        except Exception as error:
+            if not isinstance(error, LedgerUnavailable):
+                log.exception("the ledger's writer failed")
+            problem = error.problem if isinstance(error, LedgerUnavailable) else type(error).__name__
+            results = [LedgerUnavailable(problem) for _ in taken]
+            self._lose(appends)
+        for waiting, result in zip(taken, results, strict=True):
+            self._permits.remove_bytes(waiting.append.size_bytes)
+            if isinstance(result, Exception):
+                waiting.future.set_exception(result)
+            else:
+                waiting.future.set_result(result)
+
+    def _admit(self, waiting: _Waiting) -> bool:
+        """Whether the run has its turn; after a lost submission it has none until one resumes (`harness.journal`)."""
+        append = waiting.append
+        if append.run_id in self._broken and not append.resumes:
+            self._permits.remove_bytes(append.size_bytes)
+            waiting.future.set_exception(LedgerUnavailable("an earlier submission of this run was not stored"))
+            return False
+        self._broken.pop(append.run_id, None)
+        return True
+
+    def _lose(self, appends: Sequence[Append]) -> None:
+        self._broken |= dict.fromkeys(append.run_id for append in appends)
+        while len(self._broken) > self._limits.broken_runs_max:
+            self._broken.popitem(last=False)
+
+    def _run(self, item: _Job) -> None:
+        try:
+            result = self._store.run(item.job)
+        except Exception as error:  # noqa: BLE001 - it is the caller's to see
+            item.future.set_exception(error)
+        else:
+            item.future.set_result(result)
+
+    def _finish(self) -> None:
+        with self._lock:
+            self._stopped = True
+        while True:
+            try:
+                item = self._queue.get_nowait()
+            except Empty:
+                break
+            if item is not None:
+                self._refuse(item)
+        self._store.close()

@@ -1,0 +1,26 @@
+"""Runs the migrations on the connection that the ledger gives (`ledger.migrate`)."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import context
+
+from ledger.schema import metadata
+
+
+def migrate(connection: sa.Connection) -> None:
+    """Everything in one transaction that excludes every other writer, so that concurrent upgrades take turns."""
+    is_sqlite = connection.dialect.name == "sqlite"
+    if is_sqlite:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+    context.configure(
+        connection=connection,
+        target_metadata=metadata,
+        render_as_batch=is_sqlite,
+        transactional_ddl=True,
+    )
+    with context.begin_transaction():
+        context.run_migrations()
+
+
+migrate(context.config.attributes["connection"])

@@ -1,0 +1,292 @@
+"""Everything but one column: the log, what it names, its projections, and the triggers that hold its rules."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0001"
+down_revision = None
+
+Int = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+Text = sa.Text()
+Bytes = sa.LargeBinary()
+Json = sa.JSON()
+
+STREAM_IDENTITY = (
+    "(kind = 'run' AND session_id IS NOT NULL AND run_id IS NOT NULL AND stream_id = 'r:' || run_id)"
+    " OR (kind = 'session' AND session_id IS NOT NULL AND run_id IS NULL AND stream_id = 's:' || session_id)"
+    " OR (kind = 'sys' AND session_id IS NULL AND run_id IS NULL AND stream_id = 'sys')"
+)
+
+META_TRIGGERS = """
+CREATE TRIGGER ledger_meta_insert BEFORE INSERT ON ledger_meta
+WHEN EXISTS (SELECT 1 FROM ledger_meta WHERE key = NEW.key)
+BEGIN SELECT RAISE(ABORT, 'meta_exists: a key is set once, then updated'); END;
+
+CREATE TRIGGER ledger_meta_update BEFORE UPDATE ON ledger_meta
+WHEN OLD.key IN ('ledger_id', 'hash_version') OR NEW.key IS NOT OLD.key
+BEGIN SELECT RAISE(ABORT, 'meta_permanent: the identity of a ledger never changes'); END;
+
+CREATE TRIGGER ledger_meta_delete BEFORE DELETE ON ledger_meta
+BEGIN SELECT RAISE(ABORT, 'meta_permanent: what a ledger says of itself is never deleted'); END;
+"""
+
+STREAM_TRIGGERS = """
+CREATE TRIGGER stream_insert BEFORE INSERT ON stream
+WHEN EXISTS (SELECT 1 FROM stream WHERE stream_id = NEW.stream_id)
+BEGIN SELECT RAISE(ABORT, 'stream_exists: a stream is made once'); END;
+
+CREATE TRIGGER stream_delete BEFORE DELETE ON stream
+BEGIN SELECT RAISE(ABORT, 'stream_permanent: a stream is never deleted'); END;
+
+CREATE TRIGGER stream_update BEFORE UPDATE ON stream
+WHEN NEW.stream_id IS NOT OLD.stream_id OR NEW.kind IS NOT OLD.kind
+    OR NEW.session_id IS NOT OLD.session_id OR NEW.run_id IS NOT OLD.run_id
+BEGIN SELECT RAISE(ABORT, 'stream_permanent: whose stream it is never changes'); END;
+
+CREATE TRIGGER stream_head BEFORE UPDATE ON stream
+WHEN NEW.head_seq < OLD.head_seq OR (NEW.head_seq = OLD.head_seq AND NEW.head_link IS NOT OLD.head_link)
+BEGIN SELECT RAISE(ABORT, 'stream_head: a head only moves forward'); END;
+"""
+
+# Before the insert, so that no REPLACE gets as far as deleting what is in its way.
+EVENT_TRIGGERS = """
+CREATE TRIGGER event_insert BEFORE INSERT ON event
+BEGIN
+    SELECT RAISE(ABORT, 'event_position: not the next position of the log')
+    WHERE NEW.pos IS NOT (SELECT coalesce(max(pos), 0) + 1 FROM event);
+    SELECT RAISE(ABORT, 'event_sequence: not the next number in its stream')
+    WHERE NEW.seq IS NOT (SELECT coalesce(max(seq), 0) + 1 FROM event WHERE stream_id = NEW.stream_id);
+    SELECT RAISE(ABORT, 'event_id: the stream has an event of that id')
+    WHERE EXISTS (SELECT 1 FROM event WHERE stream_id = NEW.stream_id AND event_id = NEW.event_id);
+    SELECT RAISE(ABORT, 'isolation: session and run are not those of the stream')
+    WHERE NOT EXISTS (
+        SELECT 1 FROM stream
+        WHERE stream_id = NEW.stream_id AND session_id IS NEW.session_id AND run_id IS NEW.run_id
+    );
+    SELECT RAISE(ABORT, 'run_terminated: the run has ended')
+    WHERE NEW.type NOT IN (
+        'attempt.finished_late', 'usage.settled', 'hidden_retry.detected',
+        'feedback.recorded', 'evaluation.recorded', 'case.recorded', 'content.erased'
+    ) AND EXISTS (SELECT 1 FROM event WHERE stream_id = NEW.stream_id AND type = 'run.terminated');
+END;
+
+CREATE TRIGGER event_update BEFORE UPDATE ON event
+BEGIN SELECT RAISE(ABORT, 'event_immutable: an event is never changed'); END;
+
+CREATE TRIGGER event_delete BEFORE DELETE ON event
+BEGIN SELECT RAISE(ABORT, 'event_immutable: an event is never deleted'); END;
+"""
+
+ISOLATION_TRIGGER = """
+CREATE TRIGGER {table}_{verb} BEFORE {verb} ON {table}
+WHEN NEW.session_id IS NOT (SELECT session_id FROM stream WHERE stream_id = 'r:' || NEW.{run_id})
+BEGIN SELECT RAISE(ABORT, 'isolation: the session is not that of the run'); END;
+"""
+
+
+def upgrade() -> None:
+    _create_log()
+    _create_sessions_and_runs()
+    _create_steps_and_tools()
+    _create_cases()
+    if op.get_context().dialect.name == "sqlite":
+        _create_sqlite_triggers()
+    op.execute("INSERT INTO ledger_meta (key, value) VALUES ('ledger_id', lower(hex(randomblob(16))))")
+    op.execute("INSERT INTO ledger_meta (key, value) VALUES ('format_version', '1')")
+    op.execute("INSERT INTO ledger_meta (key, value) VALUES ('hash_version', '1')")
+
+
+def _create_log() -> None:
+    op.create_table(
+        "ledger_meta",
+        sa.Column("key", Text, primary_key=True),
+        sa.Column("value", Text, nullable=False),
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
+        "stream",
+        sa.Column("stream_id", Text, primary_key=True),
+        sa.Column("kind", Text, nullable=False),
+        sa.Column("session_id", Text),
+        sa.Column("run_id", Text),
+        sa.Column("head_seq", Int, nullable=False),
+        sa.Column("head_link", Bytes, nullable=False),
+        sa.Column("owner_id", Text),
+        sa.Column("owner_epoch", Int, nullable=False),
+        sa.UniqueConstraint("run_id", "session_id", name="stream_run"),
+        sa.CheckConstraint(STREAM_IDENTITY, name="stream_identity"),
+        sa.CheckConstraint("head_seq >= 1 AND length(head_link) = 32", name="stream_head"),
+        sqlite_with_rowid=False,
+    )
+    op.create_index("stream_owner", "stream", ["owner_id"], sqlite_where=sa.text("owner_id IS NOT NULL"))
+    op.create_table(
+        "event",
+        sa.Column("pos", Int, primary_key=True, autoincrement=False),
+        sa.Column("stream_id", Text, sa.ForeignKey("stream.stream_id"), nullable=False),
+        sa.Column("seq", Int, nullable=False),
+        sa.Column("event_id", Text, nullable=False),
+        sa.Column("type", Text, nullable=False),
+        sa.Column("version", Int, nullable=False),
+        sa.Column("session_id", Text),
+        sa.Column("run_id", Text),
+        sa.Column("occurred_us", Int, nullable=False),
+        sa.Column("recorded_us", Int, nullable=False),
+        sa.Column("body", Bytes, nullable=False),
+        sa.Column("body_hash", Bytes, nullable=False),
+        sa.Column("link", Bytes, nullable=False),
+        sa.UniqueConstraint("stream_id", "seq", name="event_seq"),
+        sa.UniqueConstraint("stream_id", "event_id", name="event_event_id"),
+        sa.CheckConstraint("length(body_hash) = 32 AND length(link) = 32", name="event_hashes"),
+    )
+    op.create_index(
+        "event_termination", "event", ["stream_id"], unique=True, sqlite_where=sa.text("type = 'run.terminated'")
+    )
+    op.create_table(
+        "content",
+        sa.Column("stream_id", Text, sa.ForeignKey("stream.stream_id"), primary_key=True),
+        sa.Column("digest", Text, primary_key=True),
+        sa.Column("salt", Bytes),
+        sa.Column("size_bytes", Int, nullable=False),
+        sa.Column("media_type", Text, nullable=False),
+        sa.Column("encoding", Text),
+        sa.Column("key_id", Text),
+        sa.Column("data", Bytes),
+        sa.Column("state", Text, nullable=False),
+        sa.CheckConstraint("state IN ('stored', 'digest_only', 'erased')", name="content_state"),
+        sa.CheckConstraint("(state = 'stored') = (data IS NOT NULL)", name="content_data"),
+    )
+
+
+def _create_sessions_and_runs() -> None:
+    op.create_table(
+        "chat_session",
+        sa.Column("session_id", Text, primary_key=True),
+        sa.Column("created_us", Int, nullable=False),
+        sa.Column("last_active_us", Int, nullable=False),
+        sa.Column("message_pair_count", Int, nullable=False),
+        sa.Column("ttl_us", Int),
+        sa.Column("expires_us", Int),
+    )
+    op.create_table(
+        "diagnosis_run",
+        sa.Column("run_id", Text, primary_key=True),
+        sa.Column("session_id", Text, nullable=False),
+        sa.Column("status", Text, nullable=False),
+        sa.Column("outcome_reason", Text),
+        sa.Column("agent_flow", Text),
+        sa.Column("agent", Text),
+        sa.Column("agent_version", Text),
+        sa.Column("actor", Text),
+        sa.Column("environment", Text),
+        sa.Column("labels", Json),
+        sa.Column("parent_run_id", Text),
+        sa.Column("continues_run_id", Text),
+        sa.Column("traceparent", Text),
+        sa.Column("policy_digest", Text),
+        sa.Column("limits", Json, nullable=False),
+        sa.Column("usage", Json, nullable=False),
+        sa.Column("usage_unknown_count", Int, nullable=False),
+        sa.Column("timeout_us", Int, nullable=False),
+        sa.Column("created_us", Int, nullable=False),
+        sa.Column("updated_us", Int, nullable=False),
+        sa.Column("ended_us", Int),
+        sa.Column("elapsed_us", Int),
+        sa.Column("cancel_reason", Text),
+        sa.Column("query_digest", Text),
+        sa.Column("answer_digest", Text),
+        sa.Column("error_type", Text),
+        sa.Column("error_digest", Text),
+        sa.Column("refused", Json),
+        sa.Column("degraded", Int, nullable=False),
+        sa.Column("step_count", Int, nullable=False),
+        sa.Column("tool_call_count", Int, nullable=False),
+        sa.Column("self_evaluation", Json),
+        sa.Column("feedback", Json),
+        sa.Column("fold_version", Int, nullable=False),
+        _of_a_run("run_id"),
+    )
+    op.create_index("diagnosis_run_by_session", "diagnosis_run", ["session_id", "created_us", "run_id"])
+    op.create_index("diagnosis_run_by_time", "diagnosis_run", ["created_us", "run_id"])
+
+
+def _create_steps_and_tools() -> None:
+    op.create_table(
+        "agent_step",
+        sa.Column("run_id", Text, primary_key=True),
+        sa.Column("step_no", Int, primary_key=True, autoincrement=False),
+        sa.Column("session_id", Text, nullable=False),
+        sa.Column("boundary", Text, nullable=False),
+        sa.Column("scope", Text, nullable=False),
+        sa.Column("name", Text, nullable=False),
+        sa.Column("model", Text),
+        sa.Column("status", Text, nullable=False),
+        sa.Column("attempt_count", Int, nullable=False),
+        sa.Column("started_us", Int, nullable=False),
+        sa.Column("started_elapsed_us", Int, nullable=False),
+        sa.Column("duration_us", Int),
+        sa.Column("input_tokens", Int),
+        sa.Column("output_tokens", Int),
+        *_failure_and_contents(),
+        _of_a_run("run_id"),
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
+        "tool_invocation",
+        sa.Column("run_id", Text, primary_key=True),
+        sa.Column("invocation_no", Int, primary_key=True, autoincrement=False),
+        sa.Column("session_id", Text, nullable=False),
+        sa.Column("attempt_id", Text, nullable=False),
+        sa.Column("boundary", Text, nullable=False),
+        sa.Column("scope", Text, nullable=False),
+        sa.Column("tool_name", Text, nullable=False),
+        sa.Column("call_id", Text),
+        sa.Column("tool_key", Text),
+        sa.Column("effect", Text),
+        sa.Column("status", Text, nullable=False),
+        sa.Column("started_us", Int, nullable=False),
+        sa.Column("started_elapsed_us", Int, nullable=False),
+        sa.Column("duration_us", Int),
+        *_failure_and_contents(),
+        _of_a_run("run_id"),
+        sqlite_with_rowid=False,
+    )
+
+
+def _create_cases() -> None:
+    op.create_table(
+        "case_library",
+        sa.Column("case_id", Text, primary_key=True),
+        sa.Column("diagnosis_id", Text, nullable=False),
+        sa.Column("session_id", Text, nullable=False),
+        sa.Column("query_digest", Text),
+        sa.Column("answer_digest", Text),
+        sa.Column("verdict", Text, nullable=False),
+        sa.Column("withdrawn", Int, nullable=False),
+        sa.Column("created_us", Int, nullable=False),
+        sa.UniqueConstraint("diagnosis_id", name="case_library_run"),
+        _of_a_run("diagnosis_id"),
+    )
+
+
+def _failure_and_contents() -> list[sa.Column[str]]:
+    return [sa.Column(name, Text) for name in ("failure", "error_digest", "input_digest", "output_digest")]
+
+
+def _of_a_run(run_id: str) -> sa.ForeignKeyConstraint:
+    return sa.ForeignKeyConstraint([run_id, "session_id"], ["stream.run_id", "stream.session_id"])
+
+
+def _create_sqlite_triggers() -> None:
+    statements = [*META_TRIGGERS.split("\n\n"), *STREAM_TRIGGERS.split("\n\n"), *EVENT_TRIGGERS.split("\n\n")]
+    for table in ("diagnosis_run", "agent_step", "tool_invocation", "case_library"):
+        run_id = "diagnosis_id" if table == "case_library" else "run_id"
+        statements.append(ISOLATION_TRIGGER.format(table=table, verb="insert", run_id=run_id))
+        statements.append(ISOLATION_TRIGGER.format(table=table, verb="update", run_id=run_id))
+    for statement in statements:
+        op.get_bind().exec_driver_sql(statement)
+
+
+def downgrade() -> None:
+    raise NotImplementedError("a ledger only moves forward")
