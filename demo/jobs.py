@@ -50,7 +50,7 @@ class Jobs:
             raise TooManyRuns(f"{self._active_max} runs are under way; try again in a moment")
         job = Job(work)
         self._active.add(job)  # type: ignore[arg-type]
-        job.task.add_done_callback(lambda _: self._active.discard(job))  # type: ignore[arg-type]
+        job.task.add_done_callback(lambda _: self._active.discard(job))
         # Nobody may be left to read an error; it is recorded with the run.
         job.task.add_done_callback(lambda task: task.cancelled() or task.exception())
         return job

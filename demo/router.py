@@ -54,7 +54,9 @@ async def choose_flow(trip: Trip, conversation: Sequence[Message]) -> Flow:
     kind = OperationKind.INTENT_ROUTER
     try:
         with model_failures("router"):
-            routed = await trip.harness.model(trip.run, "router", ask, args=args, kind=kind, model=trip.chat.model)
+            routed: Routed = await trip.harness.model(
+                trip.run, "router", ask, args=args, kind=kind, model=trip.chat.model
+            )
     except ModelFailed:
         return Flow.CHAT_GRAPH
     return Flow.CHAT_SIMPLE if routed.intent == "SIMPLE" else Flow.CHAT_GRAPH

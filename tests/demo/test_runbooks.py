@@ -1,0 +1,56 @@
+"""The bundled runbooks, and the search in them."""
+
+import json
+
+import pytest
+
+from demo.tools.errors import FolderUnreadable
+from demo.tools.registry import BUNDLED_RUNBOOKS
+from demo.tools.runbooks import search_runbooks
+
+
+@pytest.mark.parametrize(
+    ("query", "runbook"),
+    [
+        ("the disk is nearly full, no space left on device", "disk-full"),
+        ("processes are killed because memory runs out", "memory-pressure"),
+        ("load average is high and the CPU is busy", "high-cpu-load"),
+        ("nginx fails to start", "service-fails-to-start"),
+        ("many errors in the logs", "log-errors"),
+        ("connection refused, name resolution fails", "network-trouble"),
+    ],
+)
+def test_a_trouble_leads_to_its_runbook(run, query, runbook):
+    assert search_runbooks(run, query, folder=BUNDLED_RUNBOOKS)["hits"][0]["runbook"] == runbook
+
+
+@pytest.mark.parametrize("path", sorted(BUNDLED_RUNBOOKS.glob("*.md")), ids=lambda path: path.stem)
+def test_every_runbook_says_what_to_look_for_and_what_to_do(path):
+    headings = [line for line in path.read_text().splitlines() if line.startswith("## ")]
+    assert headings == ["## Signs", "## Check", "## What to do", "## Prevent"]
+
+
+def test_a_hit_brings_the_steps_of_its_runbook(run):
+    hit = search_runbooks(run, "disk full", limit=1, folder=BUNDLED_RUNBOOKS)["hits"][0]
+    assert len(hit["steps"]) == 4
+    assert hit["steps"][0].startswith("Free space that is safe to free")
+
+
+def test_each_runbook_is_listed_once_and_the_best_first(run):
+    hits = search_runbooks(run, "disk memory cpu service network errors", limit=5, folder=BUNDLED_RUNBOOKS)["hits"]
+    assert len({hit["runbook"] for hit in hits}) == len(hits) == 5
+    assert [hit["score"] for hit in hits] == sorted((hit["score"] for hit in hits), reverse=True)
+
+
+@pytest.mark.parametrize("query", ["", "!!!", '" OR *', "NEAR(disk, 3)", "title:disk", "zzzz qqqq"])
+def test_no_query_can_break_the_search(run, query):
+    json.dumps(search_runbooks(run, query, folder=BUNDLED_RUNBOOKS))
+
+
+def test_words_that_no_runbook_holds_find_nothing(run):
+    assert search_runbooks(run, "zebra unicorn", folder=BUNDLED_RUNBOOKS)["hits"] == []
+
+
+def test_a_missing_folder_is_a_typed_error(run, tmp_path):
+    with pytest.raises(FolderUnreadable):
+        search_runbooks(run, "disk", folder=tmp_path / "none")
