@@ -23,6 +23,7 @@ from ledger.errors import (
 )
 from ledger.ledger import Ledger
 from ledger.reader import LedgerReader
+from ledger.rebuild import RebuildReport
 from ledger.records import (
     AgentStep,
     ChatSession,
@@ -57,6 +58,7 @@ __all__ = [
     "NotALedger",
     "OwnedElsewhere",
     "Page",
+    "RebuildReport",
     "RecordedEvent",
     "RunDetail",
     "RunIdTaken",

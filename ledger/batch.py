@@ -20,6 +20,7 @@ from ledger.prepared import Append, PreparedEvent, prepare_event
 from ledger.projections.rows import SessionShare
 from ledger.projections.run import Changes, project
 from ledger.store import statements
+from ledger.store.rows import write_changes, write_rows
 
 OPEN_TO_ALL = frozenset({"cancellation.requested", "evaluation.recorded", "feedback.recorded", "case.recorded"})
 """Events that others than a running run's owner may append."""
@@ -129,7 +130,6 @@ class Batch:
 
     def write(self) -> None:
         """Write all that was taken."""
-        execute, many = self.connection.execute, self.connection.executemany
         moved: list[tuple[object, ...]] = []
         for run_id, head in self._runs.items():
             stream_id = run_stream(run_id)
@@ -139,22 +139,11 @@ class Batch:
                 )
             else:
                 moved.append((head.seq, head.link, head.owner_id, head.owner_epoch, stream_id))
-        changes = self._changes
-        for statement, rows in (
-            (statements.INSERT_STREAM, self._rows.streams),
-            (statements.INSERT_EVENT, self._rows.events),
-            (statements.INSERT_CONTENT, self._rows.contents),
-            (statements.UPDATE_STREAM, moved),
-            (statements.UPSERT_RUN, [run.row for run in changes.runs.values()]),
-            (statements.UPSERT_STEP, list(changes.steps.values())),
-            (statements.UPSERT_TOOL, list(changes.tools.values())),
-            (statements.UPSERT_CASE, list(changes.cases.values())),
-            (statements.ADD_TO_SESSION, list(changes.sessions.values())),
-        ):
-            if len(rows) == 1:
-                execute(statement, rows[0])
-            elif rows:
-                many(statement, rows)
+        write_rows(self.connection, statements.INSERT_STREAM, self._rows.streams)
+        write_rows(self.connection, statements.INSERT_EVENT, self._rows.events)
+        write_rows(self.connection, statements.INSERT_CONTENT, self._rows.contents)
+        write_rows(self.connection, statements.UPDATE_STREAM, moved)
+        write_changes(self.connection, self._changes)
 
     def committed(self) -> None:
         """Remember where the runs stand now."""

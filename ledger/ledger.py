@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -13,9 +13,11 @@ from typing import TypeVar
 from harness.clock import SystemWallClock, WallClock
 from harness.errors import InvalidInput
 from harness.ids import IdSource, RandomIds, check_id
+from ledger.annotations import evaluation, feedback
 from ledger.batch import Batch, Setting
 from ledger.migrate import LOCK_TIMEOUT_S, ensure_current, lock_of
 from ledger.reader import LedgerReader
+from ledger.rebuild import RebuildReport, rebuild_all
 from ledger.recovery import recover
 from ledger.store.lock import FileLock
 from ledger.store.owners import Owners
@@ -47,10 +49,11 @@ class _Parts:
 class Ledger:
     """An open ledger: one file, which any number of processes may have open at the same time."""
 
-    def __init__(self, parts: _Parts, reader: LedgerReader, clock: WallClock) -> None:
+    def __init__(self, parts: _Parts, reader: LedgerReader, clock: WallClock, ids: IdSource) -> None:
         self._parts = parts
         self._reader = reader
         self._clock = clock
+        self._ids = ids
 
     @classmethod
     async def open(
@@ -69,11 +72,9 @@ class Ledger:
         cannot be a ledger, and then nothing was changed.
         """
         path = path_of(url)
-        clock = wall_clock or SystemWallClock()
+        clock, ids = wall_clock or SystemWallClock(), ids or RandomIds()
         opening = asyncio.ensure_future(
-            asyncio.to_thread(
-                _open, path, clock, ids or RandomIds(), _ttl_us(session_ttl_s), limits or WriterLimits(), lock_timeout_s
-            )
+            asyncio.to_thread(_open, path, clock, ids, _ttl_us(session_ttl_s), limits or WriterLimits(), lock_timeout_s)
         )
         try:
             parts = await asyncio.shield(opening)
@@ -81,7 +82,7 @@ class Ledger:
             # The thread cannot be stopped; what it opens must not stay open.
             opening.add_done_callback(_close_unwanted)
             raise
-        return cls(parts, LedgerReader(path, clock), clock)
+        return cls(parts, LedgerReader(path, clock), clock, ids)
 
     @property
     def journal(self) -> Writer:
@@ -103,6 +104,45 @@ class Ledger:
         """End the runs whose processes have died, and return their ids; opening a ledger has done so once."""
         owners, now_us = self._parts.owners, self._clock.now_us()
         return await self._run(lambda batch: recover(batch, owners, now_us))
+
+    async def record_evaluation(
+        self,
+        session_id: str,
+        run_id: str,
+        *,
+        evaluator: str,
+        verdict: str,
+        usage: Mapping[str, int] | None = None,
+        rationale: str | None = None,
+    ) -> None:
+        """Record what an evaluator says of the run; `RunNotFound` for an unknown run and another session's alike."""
+        _check_keys(session_id, run_id)
+        said = evaluation(self._ids, evaluator=evaluator, verdict=verdict, usage=usage, rationale=rationale)
+        now_us = self._clock.now_us()
+        await self._run(lambda batch: said.record(batch, session_id, run_id, now_us))
+
+    async def record_feedback(
+        self,
+        session_id: str,
+        run_id: str,
+        *,
+        useful: bool,
+        actor: str | None = None,
+        comment: str | None = None,
+        verdict: str = "NOT_REVIEWED",
+    ) -> str | None:
+        """Record a person's feedback, of which the last counts; the id of the run's case, which useful feedback makes.
+
+        `verdict` is the gatekeeper's, kept on the case and never in its way. `RunNotFound` as above.
+        """
+        _check_keys(session_id, run_id)
+        said = feedback(self._ids, useful=useful, actor=actor, comment=comment, verdict=verdict)
+        now_us = self._clock.now_us()
+        return await self._run(lambda batch: said.record(batch, session_id, run_id, now_us))
+
+    async def rebuild(self) -> RebuildReport:
+        """Make every projection anew from events, run by run, while others go on appending."""
+        return await rebuild_all(self._run)
 
     async def close(self) -> None:
         """Write what was submitted, then let go of the file; whoever opens it next ends the runs still open."""
@@ -151,6 +191,11 @@ def _open(
         parts.close()
         raise
     return parts
+
+
+def _check_keys(session_id: str, run_id: str) -> None:
+    check_id("session_id", session_id)
+    check_id("run_id", run_id)
 
 
 def _close_unwanted(opening: asyncio.Future[_Parts]) -> None:

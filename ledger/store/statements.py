@@ -60,3 +60,40 @@ ADD_TO_SESSION = (
     " ttl_us = coalesce(ttl_us, excluded.ttl_us),"
     " expires_us = max(last_active_us, excluded.last_active_us) + coalesce(ttl_us, excluded.ttl_us)"
 )
+
+RUNS_AFTER = (
+    "SELECT stream_id, run_id FROM stream WHERE stream_id > ? AND stream_id >= 'r:' AND stream_id < 'r;'"
+    " ORDER BY stream_id LIMIT ?"
+)
+SESSIONS_AFTER = (
+    "SELECT stream_id, session_id FROM stream WHERE stream_id > ? AND stream_id >= 's:' AND stream_id < 's;'"
+    " ORDER BY stream_id LIMIT ?"
+)
+RUNS_OF_SESSION = (
+    "SELECT min(created_us), max(max(created_us, coalesce(ended_us, created_us))), count(answer_digest)"
+    " FROM diagnosis_run WHERE session_id = ?"
+)
+
+
+def _rows_of_run(table: str, columns: tuple[str, ...], key: str, order: str) -> tuple[str, str]:
+    read = f"SELECT {', '.join(columns)} FROM {table} WHERE {key} = ? ORDER BY {order}"  # noqa: S608 - names of ours
+    return read, f"DELETE FROM {table} WHERE {key} = ?"  # noqa: S608 - names of ours
+
+
+RUN_TABLES = (
+    _rows_of_run("diagnosis_run", RunRow._fields, "run_id", "run_id"),
+    _rows_of_run("agent_step", StepRow._fields, "run_id", "step_no"),
+    _rows_of_run("tool_invocation", ToolRow._fields, "run_id", "invocation_no"),
+    _rows_of_run("case_library", CaseRow._fields, "diagnosis_id", "case_id"),
+)
+"""How to read and how to delete the rows of one run, in each table that has some."""
+SESSION_TABLE = _rows_of_run("chat_session", (*SessionShare._fields, "expires_us"), "session_id", "session_id")
+
+DELETE_STRAYS = (
+    "DELETE FROM diagnosis_run WHERE 'r:' || run_id NOT IN (SELECT stream_id FROM stream)",
+    "DELETE FROM agent_step WHERE 'r:' || run_id NOT IN (SELECT stream_id FROM stream)",
+    "DELETE FROM tool_invocation WHERE 'r:' || run_id NOT IN (SELECT stream_id FROM stream)",
+    "DELETE FROM case_library WHERE 'r:' || diagnosis_id NOT IN (SELECT stream_id FROM stream)",
+    "DELETE FROM chat_session WHERE 's:' || session_id NOT IN (SELECT stream_id FROM stream)",
+)
+"""Rows of runs and sessions that the log does not know; only a connection without triggers can have made them."""

@@ -1,0 +1,134 @@
+"""What people and evaluators say of a run, appended to it by the ledger itself, mostly after its end (SPEC R6, D23)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, TypeVar
+
+from harness.content import Content, SealedContent, content_digest, encode_content
+from harness.errors import InvalidInput
+from harness.events import CaseRecorded, EvaluationRecorded, FeedbackRecorded, RunEvent
+from harness.ids import IdSource, check_code, check_name, run_stream
+from harness.journal import Submission
+from ledger.batch import Batch
+from ledger.errors import RunNotFound, TooLarge
+from ledger.heads import RunHead
+from ledger.prepared import prepare
+
+MAX_TEXT_BYTES = 65_536
+"""Of a comment or a rationale."""
+MAX_EVALUATORS = 64
+"""Of one run; an evaluator may judge it again any number of times."""
+
+E = TypeVar("E", bound=RunEvent)
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """A judgement by a named evaluator; a later one of the same evaluator replaces it."""
+
+    evaluator: str
+    verdict: str
+    usage: Mapping[str, int] | None
+    rationale: SealedContent | None
+
+    def record(self, batch: Batch, session_id: str, run_id: str, now_us: int) -> None:
+        """Append it; `RunNotFound` if there is no such run in that session."""
+        head = _head(batch, session_id, run_id)
+        evaluations = head.projection.evaluations
+        if self.evaluator not in evaluations and len(evaluations) >= MAX_EVALUATORS:
+            raise InvalidInput("evaluator", f"would be one more than {MAX_EVALUATORS} of this run")
+        event = _event(
+            EvaluationRecorded,
+            batch,
+            head,
+            now_us,
+            evaluator=self.evaluator,
+            verdict=self.verdict,
+            usage=self.usage,
+            rationale_digest=self.rationale.digest if self.rationale else None,
+        )
+        _append(batch, head, (event,), self.rationale)
+
+
+@dataclass(frozen=True, slots=True)
+class Feedback:
+    """A person's feedback; useful feedback makes the run a case, or finds that it is one."""
+
+    useful: bool
+    actor: str | None
+    comment: SealedContent | None
+    verdict: str
+    """The gatekeeper's on the case."""
+
+    def record(self, batch: Batch, session_id: str, run_id: str, now_us: int) -> str | None:
+        """Append it and return the id of the run's case, if it has one; `RunNotFound` as above."""
+        head = _head(batch, session_id, run_id)
+        digest = self.comment.digest if self.comment else None
+        events: list[RunEvent] = [
+            _event(FeedbackRecorded, batch, head, now_us, useful=self.useful, actor=self.actor, comment_digest=digest)
+        ]
+        case_id = head.projection.case.case_id if head.projection.case else None
+        if self.useful and case_id is None:
+            case_id = case_id_of(run_id)
+            events.append(_event(CaseRecorded, batch, head, now_us, case_id=case_id, verdict=self.verdict))
+        _append(batch, head, tuple(events), self.comment)
+        return case_id
+
+
+def evaluation(
+    ids: IdSource, *, evaluator: str, verdict: str, usage: Mapping[str, int] | None, rationale: str | None
+) -> Evaluation:
+    """A judgement that may be recorded; `InvalidInput` for names that are none."""
+    check_code("evaluator", evaluator)
+    check_code("verdict", verdict)
+    return Evaluation(evaluator, verdict, dict(usage) if usage else None, _seal(ids, "the rationale", rationale))
+
+
+def feedback(ids: IdSource, *, useful: bool, actor: str | None, comment: str | None, verdict: str) -> Feedback:
+    """Feedback that may be recorded; `InvalidInput` for what is none."""
+    if not isinstance(useful, bool):
+        raise InvalidInput("useful", f"must be true or false, not {useful!r}")
+    check_code("verdict", verdict)
+    actor = None if actor is None else check_name("actor", actor)
+    return Feedback(useful, actor, _seal(ids, "the comment", comment), verdict)
+
+
+def case_id_of(run_id: str) -> str:
+    """The id of the one case that can come of a run."""
+    return f"case-{sha256(run_id.encode('ascii')).hexdigest()[:24]}"
+
+
+def _head(batch: Batch, session_id: str, run_id: str) -> RunHead:
+    head = batch.head(run_id)
+    if head is None or head.session_id != session_id:
+        raise RunNotFound(session_id, run_id)
+    return head
+
+
+def _event(model: type[E], batch: Batch, head: RunHead, now_us: int, **fields: Any) -> E:
+    run_id = head.projection.state.run_id
+    stamp: dict[str, Any] = {
+        "event_id": batch.setting.new_event_id(),
+        "stream_id": run_stream(run_id),
+        "occurred_us": now_us,
+    }
+    return model(session_id=head.session_id, run_id=run_id, **stamp, **fields)
+
+
+def _append(batch: Batch, head: RunHead, events: tuple[RunEvent, ...], content: SealedContent | None) -> None:
+    contents = (content,) if content is not None else ()
+    batch.append(prepare(Submission(head.session_id, head.projection.state.run_id, events, contents)))
+
+
+def _seal(ids: IdSource, what: str, text: str | None) -> SealedContent | None:
+    if text is None:
+        return None
+    content: Content = encode_content(text)
+    size_bytes = len(content.data)
+    if size_bytes > MAX_TEXT_BYTES:
+        raise TooLarge(what, size_bytes=size_bytes, limit_bytes=MAX_TEXT_BYTES)
+    salt = ids.salt()
+    return SealedContent(content_digest(salt, content), salt, size_bytes, content.media_type, content.data)

@@ -1,0 +1,6 @@
+"""The ledger's commands of `tachograph`."""
+
+from ledger.cli.maintain import migrate, rebuild
+from ledger.cli.read import runs, show
+
+__all__ = ["migrate", "rebuild", "runs", "show"]

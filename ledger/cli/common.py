@@ -1,0 +1,105 @@
+"""What the commands share: the ledger's address, JSON on request, and errors in one line."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import functools
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, NoReturn, ParamSpec
+
+import click
+import orjson
+
+from harness.errors import HarnessError
+from ledger.errors import LedgerError, RunNotFound, SessionNotFound
+from ledger.records import ContentView
+
+P = ParamSpec("P")
+
+EXIT_NOT_FOUND = 1
+"""There is no such run, or a rebuild found differences."""
+EXIT_UNUSABLE = 2
+"""The command was used wrongly, or the ledger cannot be used."""
+
+db_option = click.option(
+    "--db", envvar="TACHOGRAPH_DB", required=True, metavar="URL", help="The ledger: sqlite:///FILE or a path."
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+
+
+def command(run: Callable[P, Awaitable[None]]) -> Callable[P, None]:
+    """An asynchronous command whose errors are one line each, with an exit code that means something."""
+
+    @functools.wraps(run)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            asyncio.run(_as_coroutine(run(*args, **kwargs)))
+        except (RunNotFound, SessionNotFound) as error:
+            fail(str(error), EXIT_NOT_FOUND)
+        except (LedgerError, HarnessError) as error:
+            fail(str(error), EXIT_UNUSABLE)
+
+    return wrapped
+
+
+def fail(message: str, exit_code: int) -> NoReturn:
+    """Say what is wrong, in one line, and leave."""
+    error = click.ClickException(" ".join(message.split()))
+    error.exit_code = exit_code
+    raise error
+
+
+def print_json(value: object) -> None:
+    """Records as JSON: bytes as text, digests and links as they are."""
+    click.echo(orjson.dumps(plain(value), option=orjson.OPT_INDENT_2).decode())
+
+
+def plain(value: Any) -> Any:
+    """Records as dictionaries, and contents with their text."""
+    if isinstance(value, ContentView):
+        return {
+            "digest": value.digest,
+            "size_bytes": value.size_bytes,
+            "media_type": value.media_type,
+            "state": value.state,
+            "text": value.text,
+        }
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {key: plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
+
+def one_line(text: str | None, width: int) -> str:
+    """Text of a run on one line of a terminal: nothing in it can move the cursor."""
+    if text is None:
+        return "-"
+    line = "".join(char if char.isprintable() else " " for char in " ".join(text.split()))
+    return line if len(line) <= width else f"{line[: width - 1]}…"
+
+
+def when(time_us: int) -> str:
+    """A time of day in UTC, as RFC 3339."""
+    seconds, micros = divmod(time_us, 1_000_000)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{micros:06d}Z"
+
+
+def span(duration_us: int | None) -> str:
+    """A duration for people."""
+    return "-" if duration_us is None else f"{duration_us / 1_000:,.1f} ms"
+
+
+def table(rows: list[list[str]], *, indent: str = "") -> str:
+    """Rows as aligned columns; the first row is the heading."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
+    return "\n".join(indent + line.rstrip() for line in lines)
+
+
+async def _as_coroutine(awaitable: Awaitable[None]) -> None:
+    await awaitable

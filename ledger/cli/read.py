@@ -1,0 +1,130 @@
+"""`tachograph runs` and `tachograph show`: what a ledger holds, without changing it."""
+
+from __future__ import annotations
+
+import click
+
+from ledger.cli.common import (
+    EXIT_UNUSABLE,
+    command,
+    db_option,
+    fail,
+    json_option,
+    one_line,
+    print_json,
+    span,
+    table,
+    when,
+)
+from ledger.reader import LedgerReader
+from ledger.records import RunTrace
+
+QUERY_WIDTH = 48
+PREVIEW_WIDTH = 100
+
+
+@click.command()
+@db_option
+@click.option("--session", "session_id", help="Only the runs of this session.")
+@click.option("--limit", default=20, show_default=True, help="How many.")
+@click.option("--cursor", help="Where the next page begins, as the last one said.")
+@json_option
+@command
+async def runs(db: str, session_id: str | None, limit: int, cursor: str | None, as_json: bool) -> None:
+    """List runs, newest first."""
+    async with await LedgerReader.open(db) as reader:
+        if session_id is None:
+            page = await reader.recent_runs(limit, cursor)
+        else:
+            page = await reader.session_runs(session_id, limit, cursor)
+    if as_json:
+        print_json(page)
+        return
+    heading = ["RUN", "STATUS", "FLOW", "STEPS", "TOOLS", "CREATED", "QUERY"]
+    rows = [
+        [
+            f"{run.session_id}/{run.run_id}",
+            run.status,
+            run.agent_flow or "-",
+            str(run.step_count),
+            str(run.tool_call_count),
+            when(run.created_us),
+            one_line(run.query, QUERY_WIDTH),
+        ]
+        for run in page.rows
+    ]
+    click.echo(table([heading, *rows]) if rows else "no runs")
+    if page.next_cursor:
+        click.echo(f"more: --cursor {page.next_cursor}")
+
+
+@click.command()
+@click.argument("run", metavar="SESSION/RUN")
+@db_option
+@json_option
+@command
+async def show(run: str, db: str, as_json: bool) -> None:
+    """Show one run; both ids are needed, since a run is nobody's business but its session's."""
+    session_id, slash, run_id = run.partition("/")
+    if not slash:
+        fail("name the run as SESSION/RUN", EXIT_UNUSABLE)
+    async with await LedgerReader.open(db) as reader:
+        trace = await reader.trace(session_id, run_id)
+    if as_json:
+        print_json(trace)
+    else:
+        click.echo(render(trace))
+
+
+def render(trace: RunTrace) -> str:
+    """A trace as text."""
+    run, summary = trace.run, trace.run.summary
+    reason = f" ({run.outcome_reason})" if run.outcome_reason else ""
+    lines = [
+        f"run      {summary.session_id}/{summary.run_id}",
+        f"status   {summary.status}{reason}{', degraded' if run.degraded else ''}",
+        f"flow     {summary.agent_flow or '-'}",
+        f"started  {when(run.started_us)}, took {span(run.elapsed_us)}",
+        f"query    {one_line(summary.query, PREVIEW_WIDTH)}",
+        f"answer   {one_line(summary.answer_preview, PREVIEW_WIDTH)}",
+        f"events   {run.event_count}, head {run.head_link}",
+    ]
+    usage = [["RESOURCE", "USED", "LIMIT"]]
+    usage += [
+        [name, str(run.usage.get(name, 0)), str(run.limits.get(name, "-"))]
+        for name in sorted(run.limits.keys() | run.usage.keys())
+        if name != "tool_default"
+    ]
+    lines += ["", table(usage)]
+    if run.refused:
+        lines.append(f"refused: {', '.join(f'{name} {value}' for name, value in run.refused.items())}")
+    if trace.agent_steps:
+        steps = [["STEP", "NAME", "STATUS", "ATTEMPTS", "TIME", "TOKENS", "OUTPUT"]]
+        for step in trace.agent_steps:
+            tokens = f"{_count(step.input_tokens)} in, {_count(step.output_tokens)} out"
+            output = one_line(step.output.text if step.output else None, QUERY_WIDTH)
+            cells = [str(step.step_no), step.name, step.status, str(step.attempt_count), span(step.duration_us)]
+            steps.append([*cells, tokens, output])
+        lines += ["", table(steps)]
+    if trace.tool_invocations:
+        tools = [["TOOL", "NAME", "STATUS", "TIME", "INPUT", "OUTPUT"]]
+        for tool in trace.tool_invocations:
+            given = one_line(tool.input.text if tool.input else None, QUERY_WIDTH)
+            output = one_line(tool.output.text if tool.output else None, QUERY_WIDTH)
+            tools.append([str(tool.invocation_no), tool.tool_name, tool.status, span(tool.duration_us), given, output])
+        lines += ["", table(tools)]
+    lines += _orchestration(trace)
+    return "\n".join(lines)
+
+
+def _orchestration(trace: RunTrace) -> list[str]:
+    graph = trace.run.orchestration_trace
+    if graph is None:
+        return []
+    path = " > ".join(transition["to"] for transition in graph["transitions"])
+    more = f" … ({graph['transitionCount']} transitions)" if graph["truncated"] else ""
+    return ["", f"graph    {path}{more}; ended in {graph['finalNode'] or '-'} ({graph['terminationReason'] or '-'})"]
+
+
+def _count(tokens: int | None) -> str:
+    return "?" if tokens is None else str(tokens)

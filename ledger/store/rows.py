@@ -1,0 +1,26 @@
+"""Writes the rows that folding has changed, each once and in its last state."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+from ledger.projections.run import Changes
+from ledger.store import statements
+
+
+def write_rows(connection: sqlite3.Connection, statement: str, rows: Sequence[Sequence[object]]) -> None:
+    """Run the statement for each row."""
+    if len(rows) == 1:
+        connection.execute(statement, rows[0])
+    elif rows:
+        connection.executemany(statement, rows)
+
+
+def write_changes(connection: sqlite3.Connection, changes: Changes) -> None:
+    """Bring the projections up to date."""
+    write_rows(connection, statements.UPSERT_RUN, [run.row for run in changes.runs.values()])
+    write_rows(connection, statements.UPSERT_STEP, list(changes.steps.values()))
+    write_rows(connection, statements.UPSERT_TOOL, list(changes.tools.values()))
+    write_rows(connection, statements.UPSERT_CASE, list(changes.cases.values()))
+    write_rows(connection, statements.ADD_TO_SESSION, list(changes.sessions.values()))
