@@ -3,12 +3,9 @@
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 import sysconfig
-import time
-import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +15,6 @@ from zipfile import ZipFile
 import pytest
 
 ROOT = Path(__file__).parent.parent
-READY_TIMEOUT_S = 20.0
 
 
 @dataclass(frozen=True)
@@ -30,10 +26,15 @@ class Installed:
     before: frozenset[str]
 
 
+def environment() -> dict[str, str]:
+    """This process's, less what would lead back to this folder or to another ledger."""
+    led_astray_by = {"PYTHONPATH", "TACHOGRAPH_DB"}
+    return {key: value for key, value in os.environ.items() if key not in led_astray_by}
+
+
 def run(*command: str | Path, cwd: Path) -> str:
     """The command's output; its whole complaint when it fails."""
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHONPATH", "TACHOGRAPH"))}
-    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=cwd, env=environment(), capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
@@ -59,51 +60,31 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installe
     return Installed(python.parent, site_packages, before | {"dependencies.pth"})
 
 
-@dataclass(frozen=True)
-class Served:
-    """What a server that ran answered."""
-
-    url: str
-
-    def get(self, path: str) -> tuple[int, str, bytes]:
+@pytest.fixture(scope="module")
+def served(installed: Installed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of the installed viewer, that serves a ledger of its own."""
+    folder = tmp_path_factory.mktemp("served")
+    db = f"sqlite:///{folder}/runs.db"
+    run(installed.bin / "tachograph", "migrate", "--create", "--db", db, cwd=folder)
+    command = [str(installed.bin / "tachograph"), "serve", "--db", db, "--port", "0"]
+    with subprocess.Popen(
+        command, cwd=folder, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as server:
         try:
-            with urllib.request.urlopen(self.url + path, timeout=5) as response:
-                return response.status, response.headers["content-type"], response.read()
-        except urllib.error.HTTPError as error:
-            return error.code, error.headers["content-type"], error.read()
-
-
-def free_port() -> int:
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        return int(unused.getsockname()[1])
-
-
-@pytest.fixture
-def served(installed: Installed, tmp_path: Path) -> Iterator[Served]:
-    db = f"sqlite:///{tmp_path}/runs.db"
-    run(installed.bin / "tachograph", "migrate", "--db", db, cwd=tmp_path)
-    port = free_port()
-    command = [str(installed.bin / "tachograph"), "serve", "--db", db, "--port", str(port)]
-    with (
-        (tmp_path / "server.log").open("wb") as log,
-        subprocess.Popen(command, cwd=tmp_path, stdout=log, stderr=subprocess.STDOUT) as server,
-    ):
-        try:
-            give_up_at = time.monotonic() + READY_TIMEOUT_S
-            while not accepts(port):
-                waiting = server.poll() is None and time.monotonic() < give_up_at
-                assert waiting, (tmp_path / "server.log").read_text()
-                time.sleep(0.05)
-            yield Served(f"http://127.0.0.1:{port}")
+            assert server.stdout
+            said = server.stdout.readline()
+            url = re.search(r"http://127\.0\.0\.1:\d+", said)
+            assert url, said
+            yield url.group()
         finally:
             server.terminate()
-            server.wait(timeout=10)
 
 
-def accepts(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+def get(url: str) -> tuple[int, str, bytes]:
+    """Status, media type and body, past any proxy."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(url, timeout=10) as response:
+        return response.status, response.headers.get_content_type(), response.read()
 
 
 def test_the_wheel_installs_the_three_packages_and_nothing_else_at_the_top(installed: Installed):
@@ -140,15 +121,15 @@ def test_the_installed_command_knows_the_commands_of_every_package(installed: In
     assert [name for name in ("migrate", "rebuild", "runs", "serve", "show") if f"  {name} " not in listing] == []
 
 
-def test_the_installed_viewer_is_healthy_over_a_real_socket(served: Served):
-    status, media_type, body = served.get("/healthz")
-    assert (status, media_type.split(";")[0]) == (200, "application/json")
+def test_the_installed_viewer_is_healthy_over_a_real_socket(served: str):
+    status, media_type, body = get(f"{served}/healthz")
+    assert (status, media_type) == (200, "application/json")
     assert json.loads(body)
 
 
-def test_the_installed_viewer_shows_a_page_with_its_style(served: Served):
-    status, media_type, page = served.get("/")
-    assert (status, media_type.split(";")[0]) == (200, "text/html")
+def test_the_installed_viewer_shows_a_page_with_its_style(served: str):
+    status, media_type, page = get(f"{served}/")
+    assert (status, media_type) == (200, "text/html")
     styles = re.findall(r'href="(/static/[^"]+\.css[^"]*)"', page.decode())
-    assert [served.get(style)[0] for style in styles] == [200] * len(styles)
+    assert [get(served + style)[1] for style in styles] == ["text/css"] * len(styles)
     assert styles
