@@ -54,7 +54,7 @@ class Batch:
         self.setting = setting
         self.recorded_us = recorded_us
         self._heads = heads
-        self._last_pos = int(connection.execute(statements.LAST_POS).fetchone()[0])
+        self._last_pos = heads.last_pos
         self._rows = _Rows()
         self._changes = Changes()
         self._runs: dict[str, RunHead] = {}
@@ -146,7 +146,9 @@ class Batch:
         write_changes(self.connection, self._changes)
 
     def committed(self) -> None:
-        """Remember where the runs stand now."""
+        """Remember where the log and the runs stand now."""
+        if self._rows.events:
+            self._heads.moved(self._last_pos)
         for run_id, head in self._runs.items():
             self._heads.put(run_id, head)
 
@@ -185,7 +187,7 @@ class Batch:
 
     def _stored(self, stream_id: str, event_ids: Sequence[str]) -> dict[str, tuple[int, bytes, bytes]]:
         """Position, body hash and link of those of the events that are in the stream, or in this batch."""
-        rows = self.connection.execute(statements.FIND_EVENTS, (stream_id, orjson.dumps(event_ids).decode()))
+        rows = self.connection.execute(statements.FIND_EVENTS, (orjson.dumps(event_ids).decode(), stream_id))
         found = {event_id: (seq, body_hash, link) for event_id, seq, body_hash, link in rows}
         for event_id in event_ids:
             taken = self._ids.get((stream_id, event_id))

@@ -42,10 +42,24 @@ class RunHeads:
         self._connection = connection
         self._known: OrderedDict[str, tuple[RunHead, int]] = OrderedDict()
         self._data_version = -1
+        self._last_pos: int | None = None
 
     def begin(self) -> None:
         """A write transaction has begun: look whether others wrote since the last one."""
-        self._data_version = int(self._connection.execute(statements.DATA_VERSION).fetchone()[0])
+        data_version = int(self._connection.execute(statements.DATA_VERSION).fetchone()[0])
+        if data_version != self._data_version or self._last_pos is None:
+            self._data_version = data_version
+            self._last_pos = int(self._connection.execute(statements.LAST_POS).fetchone()[0])
+
+    @property
+    def last_pos(self) -> int:
+        """The last position of the log, as of this transaction."""
+        assert self._last_pos is not None, "a transaction has begun"
+        return self._last_pos
+
+    def moved(self, last_pos: int) -> None:
+        """The transaction leaves the log at this position."""
+        self._last_pos = last_pos
 
     def get(self, run_id: str) -> RunHead | None:
         """The run's head as of this transaction; None if there is no such run."""
@@ -68,6 +82,7 @@ class RunHeads:
     def forget(self) -> None:
         """Trust nothing any more."""
         self._known.clear()
+        self._last_pos = None
 
     def _load(self, run_id: str, known: RunHead | None) -> RunHead | None:
         stream_id = run_stream(run_id)

@@ -15,14 +15,14 @@ from harness.errors import InvalidInput
 from harness.ids import IdSource, RandomIds, check_id
 from ledger.annotations import evaluation, feedback
 from ledger.batch import Batch, Setting
-from ledger.migrate import LOCK_TIMEOUT_S, ensure_current, lock_of
+from ledger.migrate import OPEN_TIMEOUT_S, ensure_current, lock_of
 from ledger.reader import LedgerReader
 from ledger.rebuild import RebuildReport, rebuild_all
 from ledger.recovery import recover
 from ledger.store.lock import FileLock
 from ledger.store.owners import Owners
 from ledger.store.place import check_file_system, path_of, prepare_folder
-from ledger.store.sqlite import SqliteStore
+from ledger.store.sqlite import LOCK_TIMEOUT_S, SqliteStore
 from ledger.writer import Writer, WriterLimits
 
 T = TypeVar("T")
@@ -41,7 +41,7 @@ class _Parts:
 
     def close(self) -> None:
         self.writer.close()
-        with self.lock.held(LOCK_TIMEOUT_S):
+        with self.lock.held(OPEN_TIMEOUT_S):
             self.owners.leave(self.owner)
         self.lock.close()
 
@@ -179,7 +179,7 @@ def _open(
         setting = Setting(identity.ledger_id, owner_id, lambda: f"{writer_id}:{next(numbers)}", session_ttl_us)
         store = SqliteStore(path, lock, setting, clock, lock_timeout_s=lock_timeout_s)
         owners = Owners(Path(f"{path}.owners"))
-        with lock.held(lock_timeout_s):
+        with lock.held(OPEN_TIMEOUT_S):
             owner = owners.register(owner_id)
         parts = _Parts(lock, owners, owner, Writer(store, limits))
     except BaseException:

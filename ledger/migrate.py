@@ -13,7 +13,7 @@ from ledger.store.lock import FileLock
 from ledger.store.probe import HEAD_REVISION, Identity, identify, is_blank
 from ledger.store.sqlite import connect
 
-LOCK_TIMEOUT_S = 30.0
+OPEN_TIMEOUT_S = 30.0
 """How long opening and closing wait for other processes, which may be migrating."""
 
 
@@ -30,7 +30,7 @@ def ensure_current(path: Path, lock: FileLock, *, revision: str = HEAD_REVISION)
 
     Raises a `LedgerFileError`, and then nothing was changed.
     """
-    with lock.held(LOCK_TIMEOUT_S):
+    with lock.held(OPEN_TIMEOUT_S):
         before = None if is_blank(path) else identify(path)
         if before is None or before.revision < revision:
             try:

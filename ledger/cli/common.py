@@ -46,9 +46,8 @@ def command(run: Callable[P, Awaitable[None]]) -> Callable[P, None]:
 
 def fail(message: str, exit_code: int) -> NoReturn:
     """Say what is wrong, in one line, and leave."""
-    error = click.ClickException(" ".join(message.split()))
-    error.exit_code = exit_code
-    raise error
+    click.echo(f"Error: {' '.join(message.split())}", err=True)
+    raise click.exceptions.Exit(exit_code)
 
 
 def print_json(value: object) -> None:

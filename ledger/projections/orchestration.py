@@ -60,3 +60,6 @@ class Orchestration:
                 "evidenceRetryCount": self.repair_count,
             }
         )
+
+
+NO_GRAPH = Orchestration()

@@ -107,6 +107,51 @@ class CaseRow(NamedTuple):
     created_us: int
 
 
+RUN_FIXED = frozenset(
+    {
+        "run_id",
+        "session_id",
+        "agent",
+        "agent_version",
+        "actor",
+        "environment",
+        "labels",
+        "parent_run_id",
+        "continues_run_id",
+        "traceparent",
+        "policy_digest",
+        "limits",
+        "timeout_us",
+        "created_us",
+        "query_digest",
+        "fold_version",
+    }
+)
+"""Columns that say what a run's first event said."""
+ATTEMPT_FIXED = frozenset(
+    {
+        "run_id",
+        "session_id",
+        "step_no",
+        "invocation_no",
+        "attempt_id",
+        "boundary",
+        "scope",
+        "name",
+        "tool_name",
+        "model",
+        "call_id",
+        "tool_key",
+        "effect",
+        "started_us",
+        "started_elapsed_us",
+        "input_digest",
+    }
+)
+"""Columns that say how a step or an invocation started."""
+CASE_FIXED = frozenset(CaseRow._fields) - {"withdrawn"}
+
+
 class SessionShare(NamedTuple):
     """What one event adds to its row of `chat_session`: sums, minima and maxima, so that no order matters."""
 

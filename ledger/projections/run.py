@@ -6,13 +6,13 @@ Bounded: what is kept are the rows that may still change, not all that there wer
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from harness import events as e
-from harness.state import RUNNING, RunState, evolve
+from harness.state import NOTHING, RUNNING, RunState, evolve
 from ledger.bytes import canonical
-from ledger.projections.orchestration import Orchestration
+from ledger.projections.orchestration import NO_GRAPH, Orchestration
 from ledger.projections.rows import FOLD_VERSION, CaseRow, RunRow, SessionShare, StepRow, ToolRow
 from ledger.projections.steps import (
     LiveStep,
@@ -25,8 +25,7 @@ from ledger.projections.steps import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class RunProjection:
+class RunProjection(NamedTuple):
     """What a run's events so far add up to."""
 
     state: RunState
@@ -34,14 +33,14 @@ class RunProjection:
     updated_us: int
     step_count: int = 0
     tool_call_count: int = 0
-    steps: Mapping[str, LiveStep] = field(default_factory=dict)
+    steps: Mapping[str, LiveStep] = NOTHING
     """By step boundary."""
-    tools: Mapping[str, ToolRow] = field(default_factory=dict)
+    tools: Mapping[str, ToolRow] = NOTHING
     """By attempt id."""
-    orchestration: Orchestration = field(default_factory=Orchestration)
+    orchestration: Orchestration = NO_GRAPH
     answer_digest: str | None = None
     terminated: e.RunTerminated | None = None
-    evaluations: Mapping[str, e.EvaluationRecorded] = field(default_factory=dict)
+    evaluations: Mapping[str, e.EvaluationRecorded] = NOTHING
     """By evaluator."""
     feedback: e.FeedbackRecorded | None = None
     case: CaseRow | None = None
@@ -128,7 +127,7 @@ def project(run: RunProjection | None, event: e.Event, changes: Changes) -> RunP
         changes.share(SessionShare(event.session_id, event.occurred_us, event.occurred_us, 0))
     else:
         updated_us = max(run.updated_us, event.occurred_us)
-        run = replace(run, state=evolve(run.state, event), updated_us=updated_us)
+        run = run._replace(state=evolve(run.state, event), updated_us=updated_us)
         if isinstance(event, e.AttemptEvent):
             run = _attempt(run, event, changes)
         else:
@@ -149,7 +148,7 @@ def _attempt(run: RunProjection, event: e.AttemptEvent, changes: Changes) -> Run
         if event.kind == "tool":
             tool = begin_tool(event, run.tool_call_count + 1)
             changes.tool(tool)
-            return replace(run, tool_call_count=tool.invocation_no, tools={**run.tools, event.attempt_id: tool})
+            return run._replace(tool_call_count=tool.invocation_no, tools={**run.tools, event.attempt_id: tool})
         if event.kind != "model":
             return run
     known = run.tools.get(event.attempt_id)
@@ -159,7 +158,7 @@ def _attempt(run: RunProjection, event: e.AttemptEvent, changes: Changes) -> Run
             return run
         changes.tool(row)
         may_change = row.status in (RUNNING, "ABANDONED")
-        return replace(run, tools=_with(run.tools, event.attempt_id, row if may_change else None))
+        return run._replace(tools=_with(run.tools, event.attempt_id, row if may_change else None))
     return _step(run, event, changes)
 
 
@@ -170,27 +169,27 @@ def _step(run: RunProjection, event: e.AttemptEvent, changes: Changes) -> RunPro
         step = evolve_step(known, event)
     elif isinstance(event, e.AttemptStarted):
         step = begin_step(event, run.step_count + 1)
-        run = replace(run, step_count=step.row.step_no)
+        run = run._replace(step_count=step.row.step_no)
     else:
         return run
     changes.step(step)
-    return replace(run, steps=_with(run.steps, key, None if step.is_over else step))
+    return run._replace(steps=_with(run.steps, key, None if step.is_over else step))
 
 
 def _other(run: RunProjection, event: e.Event, changes: Changes) -> RunProjection:
     match event:
         case e.GraphTransitioned() | e.GraphFinished():
-            return replace(run, orchestration=run.orchestration.evolve(event))
+            return run._replace(orchestration=run.orchestration.evolve(event))
         case e.AnswerRecorded():
             changes.share(SessionShare(event.session_id, run.state.started_us, run.state.started_us, 1))
-            return replace(run, answer_digest=event.answer_digest)
+            return run._replace(answer_digest=event.answer_digest)
         case e.RunTerminated():
             changes.share(SessionShare(event.session_id, run.state.started_us, event.occurred_us, 0))
-            return _end(replace(run, terminated=event, orchestration=run.orchestration.evolve(event)), changes)
+            return _end(run._replace(terminated=event, orchestration=run.orchestration.evolve(event)), changes)
         case e.EvaluationRecorded():
-            return replace(run, evaluations={**run.evaluations, event.evaluator: event})
+            return run._replace(evaluations={**run.evaluations, event.evaluator: event})
         case e.FeedbackRecorded():
-            return _case(replace(run, feedback=event), changes)
+            return _case(run._replace(feedback=event), changes)
         case e.CaseRecorded() if run.case is None:
             case = CaseRow(
                 case_id=event.case_id,
@@ -203,7 +202,7 @@ def _other(run: RunProjection, event: e.Event, changes: Changes) -> RunProjectio
                 created_us=event.occurred_us,
             )
             changes.cases[case.case_id] = case
-            return _case(replace(run, case=case), changes)
+            return _case(run._replace(case=case), changes)
     return run
 
 
@@ -215,7 +214,7 @@ def _end(run: RunProjection, changes: Changes) -> RunProjection:
             changes.step(step)
         if not step.is_over:
             steps[key] = step
-    return replace(run, steps=steps)
+    return run._replace(steps=steps)
 
 
 def _case(run: RunProjection, changes: Changes) -> RunProjection:
@@ -224,7 +223,7 @@ def _case(run: RunProjection, changes: Changes) -> RunProjection:
         return run
     case = run.case._replace(withdrawn=int(not run.feedback.useful))
     changes.cases[case.case_id] = case
-    return replace(run, case=case)
+    return run._replace(case=case)
 
 
 def _with(rows: Mapping[str, Any], key: str, row: Any) -> Mapping[str, Any]:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from ledger.projections.rows import CaseRow, RunRow, SessionShare, StepRow, ToolRow
+from ledger.projections.rows import (
+    ATTEMPT_FIXED,
+    CASE_FIXED,
+    RUN_FIXED,
+    CaseRow,
+    RunRow,
+    SessionShare,
+    StepRow,
+    ToolRow,
+)
 
 
-def _upsert(table: str, columns: tuple[str, ...], key: tuple[str, ...]) -> str:
-    """Insert a row whole, or make an existing one equal to it."""
+def _upsert(table: str, columns: tuple[str, ...], key: tuple[str, ...], fixed: frozenset[str]) -> str:
+    """Insert a row whole, or bring an existing one up to date; what is fixed at its first insert costs nothing then."""
     marks = ", ".join("?" * len(columns))
-    changes = ", ".join(f"{column} = excluded.{column}" for column in columns if column not in key)
+    changes = ", ".join(f"{column} = excluded.{column}" for column in columns if column not in fixed)
     return (
         f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})"  # noqa: S608 - names of ours
         f" ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changes}"
@@ -24,8 +33,9 @@ STREAM_EXISTS = "SELECT 1 FROM stream WHERE stream_id = ?"
 STREAM_HEAD = "SELECT session_id, head_seq, head_link, owner_id, owner_epoch FROM stream WHERE stream_id = ?"
 BODIES_AFTER = "SELECT seq, body FROM event WHERE stream_id = ? AND seq > ? ORDER BY seq LIMIT ?"
 FIND_EVENTS = (
-    "SELECT event_id, seq, body_hash, link FROM event"
-    " WHERE stream_id = ? AND event_id IN (SELECT value FROM json_each(?)) ORDER BY seq"
+    "SELECT event.event_id, event.seq, event.body_hash, event.link"
+    " FROM json_each(?) AS wanted CROSS JOIN event"
+    " WHERE event.stream_id = ? AND event.event_id = wanted.value"
 )
 OWNED_RUNS = (
     "SELECT owner_id, run_id, session_id FROM stream"
@@ -46,10 +56,10 @@ INSERT_CONTENT = (
     " ON CONFLICT (stream_id, digest) DO NOTHING"
 )
 
-UPSERT_RUN = _upsert("diagnosis_run", RunRow._fields, ("run_id",))
-UPSERT_STEP = _upsert("agent_step", StepRow._fields, ("run_id", "step_no"))
-UPSERT_TOOL = _upsert("tool_invocation", ToolRow._fields, ("run_id", "invocation_no"))
-UPSERT_CASE = _upsert("case_library", CaseRow._fields, ("case_id",))
+UPSERT_RUN = _upsert("diagnosis_run", RunRow._fields, ("run_id",), RUN_FIXED)
+UPSERT_STEP = _upsert("agent_step", StepRow._fields, ("run_id", "step_no"), ATTEMPT_FIXED)
+UPSERT_TOOL = _upsert("tool_invocation", ToolRow._fields, ("run_id", "invocation_no"), ATTEMPT_FIXED)
+UPSERT_CASE = _upsert("case_library", CaseRow._fields, ("case_id",), CASE_FIXED)
 ADD_TO_SESSION = (
     f"INSERT INTO chat_session ({', '.join(SessionShare._fields)}, expires_us)"  # noqa: S608 - names of ours
     " VALUES (?1, ?2, ?3, ?4, ?5, ?3 + ?5)"
