@@ -1,120 +1,82 @@
-"""One attempt at an operation, from the decision to let it through to the record of its end.
+"""One attempt at an operation, from its start to the record of its end.
 
-Starting is awaited until it is durable, because nothing may happen without a record (SPEC E3). Ends are submitted in
-the same order and not awaited: they are durable before the next boundary is crossed or the run's block is left (D12).
+Ends are submitted in the order of the run and not awaited: they are durable before the next boundary is crossed or the
+run's block is left (SPEC D12).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from harness import events as e
-from harness.budget import Excess, TokenUsage, find_excess, find_overrun, tool_resource
-from harness.cancellation import CancelReason
-from harness.capture import error_type, keep_content
-from harness.content import Capture, Content, SealedContent, encode_content
+from harness.budget import Excess, TokenUsage
+from harness.capture import error_content, error_type, keep_content
+from harness.content import SealedContent, encode_content
 from harness.context import RunContext
 from harness.engine import Engine
-from harness.errors import LedgerUnavailable
 from harness.ids import boundary_path
-from harness.journal import Permit, Recorded
+from harness.journal import Permit
 from harness.live import LiveRun
-from harness.retry import FailureType, OperationKind, RetryPolicy, classify
-from harness.waiting import result_of
+from harness.operation import Operation
+from harness.retry import FailureType, TypedFailure, classify
 
-
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """A call at a boundary, with everything that its record says of it."""
-
-    kind: str
-    """`model`, `tool` or `guard`."""
-    name: str
-    operation: OperationKind
-    policy: RetryPolicy
-    ordinal: int
-    fn: Callable[..., Any]
-    args: Mapping[str, Any]
-    model: str | None = None
-    call_id: str | None = None
-    tool_key: str | None = None
-    effect: str | None = None
-
-    @property
-    def charges(self) -> dict[str, int]:
-        """The calls that one attempt is charged before it starts."""
-        if self.kind == "model":
-            return {"model_calls": 1}
-        return {"tool_calls": 1, tool_resource(self.name): 1} if self.kind == "tool" else {}
+E = TypeVar("E", bound=e.RunEvent)
 
 
 class Attempt:
-    """One attempt of `operation`. Its methods may be called from any thread."""
+    """An attempt that was let through. Its methods may be called from any thread.
 
-    def __init__(self, engine: Engine, run: RunContext, operation: Operation, number: int) -> None:
+    Whoever waits for the operation says how that ended: `succeed`, `fail` or `abandon`, of which the first counts.
+    An abandoned operation that comes to its end after all ends with `finish_late`.
+    """
+
+    def __init__(
+        self, engine: Engine, run: RunContext, operation: Operation, number: int, attempt_id: str, permit: Permit
+    ) -> None:
+        """The permit is given back once the attempt's end is durable, or cannot be."""
         self.engine = engine
-        self.run = run
         self.operation = operation
         self.number = number
-        self.live: LiveRun = run.live
-        path = (operation.kind, operation.name, str(operation.ordinal), str(number))
+        self.attempt_id = attempt_id
         self.boundary = boundary_path(run.scope, operation.kind, operation.name, operation.ordinal, number)
-        self._segments = path
-        self._permit: Permit | None = None
-        self._started_ns = 0
-        self.attempt_id = ""
+        self.live: LiveRun = run.live
+        self._run = run
+        self._permit = permit
+        self._started_ns = engine.monotonic_clock.now_ns()
+        self._was_left = False
 
-    async def start(self, given: Content) -> RunContext:
-        """Decide, record, and wait until the record is durable; returns the context for the operation.
+    def inside(self) -> RunContext:
+        """The run as the operation sees it."""
+        return self._run.inside(self.operation.segments(self.number), self.attempt_id)
 
-        Raises `RunEnded` if the run has ended or this attempt would pass a limit, `LedgerUnavailable` if it cannot
-        be recorded; in both cases the operation must not be invoked.
-        """
-        self._permit = await self._take_permit()
-        try:
-            with self.live.lock:
-                self.live.check_running()
-                excess = self._excess(given)
-                recorded = self._record_start(given) if excess is None else self._record_refusal(excess)
-            if recorded is not None:
-                await self._durable(recorded, started=excess is None)
-        except BaseException:
-            self._permit.release()
-            raise
-        if excess is not None:
-            self._permit.release()
-            raise self.live.ended(excess)
-        return self.run.inside(self._segments, self.attempt_id)
+    def event(self, model: type[E], /, **fields: Any) -> E:
+        """A new event of this attempt; call with the run's lock held."""
+        stamp = {"boundary": self.boundary, "parent_attempt_id": self._run.attempt_id, "attempt_id": self.attempt_id}
+        return self.live.event(model, **stamp, **fields)
 
     def succeed(self, result: object, usage: TokenUsage | None) -> None:
         """Record that the operation returned `result`; above a limit, the run ends and later work is refused."""
         duration_us = self._duration_us()
         content = encode_content(result)
         with self.live.lock:
-            if self._is_late():
-                self._finish_late(duration_us, usage, error=None)
-                return
-            fields, contents, overflow = self.keep("output", content)
-            end = self._event(e.AttemptSucceeded, duration_us=duration_us, **fields)
-            self._end((end, *self._settlement(usage)), contents, overflow)
+            if self._leave(usage, error=None):
+                fields, contents, overflow = self._keep("output", content)
+                end = self.event(e.AttemptSucceeded, duration_us=duration_us, **fields)
+                self._record(end, *self._settlement(usage), contents=contents, overflow=overflow)
 
     def fail(self, error: BaseException) -> float | None:
         """Record that the operation raised; the seconds after which to try again, or None if it is final."""
         duration_us = self._duration_us()
         failure = self._failure_of(error)
-        usage = getattr(error, "usage", None)
-        usage = usage if isinstance(usage, TokenUsage) else None
+        usage = _usage_of(error)
+        content = error_content(error)
         with self.live.lock:
-            if self._is_late():
-                self._finish_late(duration_us, usage, error=error)
+            if not self._leave(usage, error):
                 return None
             delay_s, refused = self._next_delay_s(failure, error)
-            fields, contents, overflow = self.keep("error", encode_content(str(error)))
-            end = self._event(
+            fields, contents, overflow = self._keep("error", content)
+            end = self.event(
                 e.AttemptFailed,
                 duration_us=duration_us,
                 failure=failure.value,
@@ -122,148 +84,78 @@ class Attempt:
                 error_type=error_type(error),
                 **fields,
             )
-            self._end((end, *self._settlement(usage), *self._retry(failure, delay_s, refused)), contents, overflow)
+            retry = self._retry(failure, delay_s, refused)
+            self._record(end, *self._settlement(usage), *retry, contents=contents, overflow=overflow)
             return delay_s
 
     def abandon(self, reason: str) -> None:
         """Record that nobody waits for the operation any more."""
         with self.live.lock:
-            if not self._is_late():
-                self._end((self._event(e.AttemptAbandoned, reason=reason),))
+            if not self._was_left and self._is_open():
+                self._record(self.event(e.AttemptAbandoned, reason=reason))
+            self._was_left = True
 
-    def keep(self, role: str, content: Content) -> tuple[dict[str, Any], tuple[SealedContent, ...], Excess | None]:
-        """Event fields and contents for what the operation gave; what does not fit is kept as size and digest (H9)."""
-        key = role if role == "error" else f"{self.operation.kind}_{role}"
-        return keep_content(self.live, role, content, getattr(self.engine.capture, key))
+    def finish_late(self, error: BaseException | None, usage: TokenUsage | None) -> None:
+        """Record that the operation came to its end after it was abandoned; that changes nothing but its usage."""
+        name = None if error is None else error_type(error)
+        with self.live.lock:
+            if self.attempt_id in self.live.state.abandoned_attempts:
+                fields = {"duration_us": self._duration_us(), "succeeded": error is None, "error_type": name}
+                self._record(self.event(e.AttemptFinishedLate, **fields), *self._settlement(usage))
 
-    async def _take_permit(self) -> Permit:
-        remaining_s = self.run.deadline.remaining_ns(self.engine.monotonic_clock) / 1e9
-        try:
-            return await self.engine.permit(max(remaining_s, 0.001))
-        except LedgerUnavailable:
-            if self.run.deadline.has_passed(self.engine.monotonic_clock):
-                self.live.stop(CancelReason.DEADLINE_EXCEEDED)
-                raise self.live.ended() from None
-            self.live.stop(CancelReason.LEDGER_UNAVAILABLE)
-            raise
+    def _leave(self, usage: TokenUsage | None, error: BaseException | None) -> bool:
+        """Whether the end that follows is to be recorded as such: it is the first, and the run did not end before."""
+        was_left, self._was_left = self._was_left, True
+        if was_left or self._is_open():
+            return not was_left
+        self.finish_late(error, usage)
+        self._permit.release()
+        return False
 
-    def _excess(self, given: Content) -> Excess | None:
-        if self.run.deadline.has_passed(self.engine.monotonic_clock):
-            return Excess("deadline_us", self.live.elapsed_us(), self.live.state.timeout_us)
-        return find_excess(self.live.state.limits, self.live.state.usage, self._amounts(given))
+    def _is_open(self) -> bool:
+        return self.attempt_id in self.live.state.open_attempts
 
-    def _amounts(self, given: Content) -> dict[str, int]:
-        stored = self._captures_input() and len(given.data) > 0
-        return {**self.operation.charges, **({"run_bytes": len(given.data)} if stored else {})}
-
-    def _captures_input(self) -> bool:
-        return getattr(self.engine.capture, f"{self.operation.kind}_input") is Capture.FULL
-
-    def _record_start(self, given: Content) -> Future[Recorded]:
-        live, operation = self.live, self.operation
-        self.attempt_id = live.next_attempt_id()
-        sealed, is_new = live.sealer.seal(given, keep=self._captures_input())
-        scope = "/".join(self.boundary.rsplit("/", 4)[:-4])
-        is_ambiguous = any(attempt.scope == scope for attempt in live.state.open_attempts.values())
-        granted = self._event(
-            e.ReservationGranted, kind=operation.kind, name=operation.name, usage=self._amounts(given)
-        )
-        started = self._event(
-            e.AttemptStarted,
-            kind=operation.kind,
-            name=operation.name,
-            operation=operation.operation.value,
-            attempt=self.number,
-            max_attempts=operation.policy.max_attempts,
-            model=operation.model,
-            call_id=operation.call_id,
-            tool_key=operation.tool_key,
-            effect=operation.effect,
-            ambiguous=True if is_ambiguous else None,
-            input_digest=sealed.digest,
-            input_bytes=sealed.size_bytes,
-            input_stored=self._captures_input(),
-        )
-        recorded = live.record(granted, started, contents=(sealed,) if is_new else ())
-        self._started_ns = self.engine.monotonic_clock.now_ns()
-        return recorded
-
-    def _record_refusal(self, excess: Excess) -> Future[Recorded] | None:
-        is_late = excess.resource == "deadline_us"
-        rejected = self.live.event(
-            e.ReservationRejected,
-            boundary=self.boundary,
-            parent_attempt_id=self.run.attempt_id,
-            kind=self.operation.kind,
-            name=self.operation.name,
-            resource=excess.resource,
-            amount=excess.amount,
-            used=excess.used,
-            limit=excess.limit,
-        )
-        reason = CancelReason.DEADLINE_EXCEEDED if is_late else CancelReason.BUDGET_EXHAUSTED
-        return self.live.stop(reason, excess=excess, before=(rejected,)).recorded
-
-    async def _durable(self, recorded: Future[Recorded], *, started: bool) -> None:
-        try:
-            await result_of(recorded)
-        except asyncio.CancelledError:
-            if started:
-                self.abandon("NOT_INVOKED")
-            raise
-        except LedgerUnavailable:
-            raise
-        except Exception as error:
-            # The run was ended or fenced by someone else, whose record is the outcome.
-            raise self.live.ended() from error
-
-    def _event(self, model: type[e.RunEvent], /, **fields: Any) -> e.RunEvent:
-        stamp = {
-            "boundary": self.boundary,
-            "parent_attempt_id": self.run.attempt_id,
-            "attempt_id": self.attempt_id,
-        }
-        return self.live.event(model, **(stamp | fields))
-
-    def _end(
-        self, events: tuple[e.RunEvent, ...], contents: tuple[SealedContent, ...] = (), overflow: Excess | None = None
+    def _record(
+        self, *events: e.RunEvent, contents: tuple[SealedContent, ...] = (), overflow: Excess | None = None
     ) -> None:
-        """Submit the end of the attempt, unless the journal failed: then the next boundary or the exit says so (D1)."""
-        permit = self._permit
-        assert permit is not None, "an attempt that ends was started"
+        """Submit an end, unless the journal failed: then the next boundary or the exit says so (SPEC D1)."""
         if self.live.failure is not None:
-            permit.release()
+            self._permit.release()
             return
         recorded = self.live.record(*events, contents=contents)
-        recorded.add_done_callback(lambda _: permit.release())
-        overrun = overflow or find_overrun(self.live.state.limits, self.live.state.usage)
-        if overrun is not None:
-            self.live.stop(CancelReason.BUDGET_EXHAUSTED, excess=overrun)
+        recorded.add_done_callback(lambda _: self._permit.release())
+        self.live.stop_if_overrun(overflow)
+
+    def _keep(self, role: str, content: Any) -> tuple[dict[str, Any], tuple[SealedContent, ...], Excess | None]:
+        """Event fields and contents for what the operation gave; what does not fit is kept as size and digest (H9)."""
+        return keep_content(self.live, role, content, self.operation.capture(self.engine.capture, role))
 
     def _settlement(self, usage: TokenUsage | None) -> tuple[e.RunEvent, ...]:
         if self.operation.kind != "model":
             return ()
         known = usage or TokenUsage()
-        return (self._event(e.UsageSettled, usage=known.as_map() or None, complete=known.is_complete),)
+        return (self.event(e.UsageSettled, usage=known.as_map() or None, complete=known.is_complete),)
 
     def _retry(self, failure: FailureType, delay_s: float | None, refused: str | None) -> tuple[e.RunEvent, ...]:
         if delay_s is not None:
             delay_us = round(delay_s * 1_000_000)
             fields = {"failure": failure.value, "next_attempt": self.number + 1, "delay_us": delay_us}
-            return (self._event(e.RetryScheduled, **fields),)
+            return (self.event(e.RetryScheduled, **fields),)
         if refused is not None:
-            return (self._event(e.RetryRefused, failure=failure.value, reason=refused),)
+            return (self.event(e.RetryRefused, failure=failure.value, reason=refused),)
         return ()
 
     def _next_delay_s(self, failure: FailureType, error: BaseException) -> tuple[float | None, str | None]:
         """Seconds until the next attempt, or None and, where only the run forbids it, why."""
-        if not self.operation.policy.permits(failure, self.number):
+        policy = self.operation.policy
+        if not policy.permits(failure, self.number):
             return None, None
         if self.live.termination is not None:
             return None, self.live.termination.reason
-        delay_s = self.operation.policy.delay_s(self.number, self.engine.ids.fraction())
-        delay_s = max(delay_s, getattr(error, "retry_after_s", None) or 0.0)
-        if delay_s * 1e9 >= self.run.deadline.remaining_ns(self.engine.monotonic_clock):
+        delay_s = policy.delay_s(self.number, self.engine.ids.fraction())
+        if isinstance(error, TypedFailure):
+            delay_s = max(delay_s, error.retry_after_s or 0.0)
+        if delay_s * 1e9 >= self._run.deadline.remaining_ns(self.engine.monotonic_clock):
             return None, FailureType.DEADLINE_EXCEEDED.value
         return delay_s, None
 
@@ -272,15 +164,10 @@ class Attempt:
             return FailureType.CANCELLED
         return classify(error, self.engine.classifiers)
 
-    def _is_late(self) -> bool:
-        return self.attempt_id not in self.live.state.open_attempts
-
-    def _finish_late(self, duration_us: int, usage: TokenUsage | None, error: BaseException | None) -> None:
-        if self.live.failure is not None or self.attempt_id not in self.live.state.abandoned_attempts:
-            return
-        name = error_type(error) if error is not None else None
-        fields = {"duration_us": duration_us, "succeeded": error is None, "error_type": name}
-        self.live.record(self._event(e.AttemptFinishedLate, **fields), *self._settlement(usage))
-
     def _duration_us(self) -> int:
         return max(0, self.engine.monotonic_clock.now_ns() - self._started_ns) // 1_000
+
+
+def _usage_of(error: BaseException) -> TokenUsage | None:
+    usage = getattr(error, "usage", None)
+    return usage if isinstance(usage, TokenUsage) else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from harness.errors import InvalidInput
 from harness.events.base import MAX_SAFE_INTEGER
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 MAX_TOOLS_WITH_LIMITS = 50
 MAX_TOOL_NAME_CHARS = 200
+MAX_REPORTED_TOKENS = 10**12
+"""More than this in one reply is no token count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +31,7 @@ class Limits:
     total_tokens: int
     run_bytes: int
     """Bytes of captured content: question, tool arguments and results, model replies, errors, answer."""
-    per_tool: Mapping[str, int] = field(default_factory=dict)
+    per_tool: Mapping[str, int] = field(default_factory=dict, hash=False)
     per_tool_default: int | None = None
     """The limit of each tool that `per_tool` does not name; None refuses such tools."""
 
@@ -71,7 +73,7 @@ class TokenUsage:
     def __post_init__(self) -> None:
         for name in ("input_tokens", "output_tokens"):
             value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
+            if value is not None and not is_token_count(value):
                 raise InvalidInput(f"usage.{name}", f"must be a whole number of tokens from 0, not {value!r}")
 
     @property
@@ -84,6 +86,11 @@ class TokenUsage:
         known = {"input_tokens": self.input_tokens, "output_tokens": self.output_tokens}
         amounts = {name: tokens for name, tokens in known.items() if tokens is not None}
         return {**amounts, "total_tokens": sum(amounts.values())} if amounts else {}
+
+
+def is_token_count(value: object) -> TypeGuard[int]:
+    """Whether this can be the number of tokens of one reply."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_REPORTED_TOKENS
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +149,8 @@ class Budget:
     def snapshot(self) -> BudgetSnapshot:
         """A consistent view: what one boundary charges is in it whole or not at all."""
         state = self._live.state
-        return BudgetSnapshot(state.limits, state.usage, state.usage_unknown_count)
+        limits, usage = MappingProxyType(state.limits), MappingProxyType(state.usage)
+        return BudgetSnapshot(limits, usage, state.usage_unknown_count)
 
 
 def check_tool_name(field_name: str, tool: object) -> str:

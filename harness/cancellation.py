@@ -5,14 +5,19 @@ A synchronous call in flight is not interrupted; its result arrives late and is 
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Callable
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
+from harness.errors import InvalidInput
 from harness.lifecycle import Outcome
 
 if TYPE_CHECKING:
     from harness.live import LiveRun
+
+log = logging.getLogger(__name__)
 
 MAX_CALLBACKS = 10_000
 
@@ -41,6 +46,41 @@ _OUTCOMES = {
 }
 
 
+Callback: TypeAlias = Callable[[CancelReason], object]
+
+
+class Callbacks:
+    """Whom to tell when the run is told to stop; add, remove and take them with the run's lock held."""
+
+    def __init__(self, run_id: str) -> None:
+        self._run_id = run_id
+        self._waiting: dict[object, Callback] = {}
+
+    def add(self, callback: Callback) -> object:
+        """A key with which to remove it again."""
+        if len(self._waiting) >= MAX_CALLBACKS:
+            raise InvalidInput("callback", f"would be one more than {MAX_CALLBACKS} on this run")
+        key = object()
+        self._waiting[key] = callback
+        return key
+
+    def remove(self, key: object) -> None:
+        self._waiting.pop(key, None)
+
+    def take(self) -> list[Callback]:
+        """All of them, in the order in which they came; each is taken once."""
+        taken, self._waiting = list(self._waiting.values()), {}
+        return taken
+
+    def tell(self, callbacks: list[Callback], reason: CancelReason) -> None:
+        """Call each, without the run's lock; one that raises does not keep the others from running (SPEC H3)."""
+        for callback in callbacks:
+            try:
+                callback(reason)
+            except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - it is the application's
+                log.warning("run %s: a cancellation callback raised %s", self._run_id, type(error).__name__)
+
+
 class Cancellation:
     """Whether and why a run was told to stop, and whom to tell."""
 
@@ -60,11 +100,14 @@ class Cancellation:
 
     def signal(self, reason: CancelReason) -> bool:
         """Tell the run to stop; False if it had already ended or been told, and then nothing has changed."""
+        if not isinstance(reason, CancelReason):
+            raise InvalidInput("reason", f"must be a CancelReason, not {type(reason).__name__}")
         return self._live.stop(reason).decided
 
-    def on_signal(self, callback: Callable[[CancelReason], object]) -> Callable[[], None]:
+    def on_signal(self, callback: Callback) -> Callable[[], None]:
         """Call `callback` once, when the run is told to stop, or at once if it was; returns how to take it back.
 
-        Callbacks run on the thread that signals and must not block. One that raises is logged without payloads.
+        Callbacks run on the thread that signals, which may be the ledger's, and must not block. One that raises is
+        logged without payloads.
         """
-        return self._live.add_callback(callback)
+        return self._live.on_signal(callback)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from harness.budget import find_excess
 from harness.errors import CapacityExceeded, InvalidInput
 from harness.events import ReservationGranted
+from harness.ids import boundary_path, check_name
 
 if TYPE_CHECKING:
     from harness.live import LiveRun
@@ -31,6 +32,7 @@ class RunCapacity:
     def reserve(self, size_bytes: int, *, name: str = "capture") -> None:
         """Charge `size_bytes`, or raise `CapacityExceeded` and leave usage as it was; `RunEnded` on an ended run."""
         check_size(size_bytes)
+        check_name("name", name)
         live = self._live
         with live.lock:
             live.check_running()
@@ -38,7 +40,7 @@ class RunCapacity:
             excess = find_excess(live.state.limits, live.state.usage, amounts)
             if excess is not None:
                 raise CapacityExceeded(amount_bytes=size_bytes, used_bytes=excess.used, limit_bytes=excess.limit)
-            boundary = live.boundary((), "capacity", name)
+            boundary = boundary_path((), "capacity", name, live.ordinals.next("capacity", name), 1)
             live.record(live.event(ReservationGranted, boundary=boundary, kind="capacity", name=name, usage=amounts))
 
 

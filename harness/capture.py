@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from harness.budget import Excess, find_excess
-from harness.content import Capture, Content, SealedContent
+from harness.content import Capture, Content, SealedContent, encode_content
 from harness.live import LiveRun
 
 
@@ -32,5 +32,13 @@ def seal_content(
 
 def error_type(error: BaseException) -> str:
     """The exception's class name, as far as an event can hold it."""
-    name = type(error).__qualname__.encode("ascii", "replace").decode()[:256]
+    name = "".join(char if " " <= char <= "~" else "?" for char in type(error).__qualname__[:256])
     return name if name.strip() else "Exception"
+
+
+def error_content(error: BaseException) -> Content:
+    """What the exception says, or how it looks if it cannot even say that."""
+    try:
+        return encode_content(str(error))
+    except Exception:  # noqa: BLE001 - the exception is the application's, and so is what its methods raise
+        return encode_content(object.__repr__(error))

@@ -86,8 +86,15 @@ def encode_content(value: object) -> Content:
             pass
     try:
         return Content(json.dumps(value, default=_plain, separators=(",", ":")).encode("ascii"), JSON)
-    except (TypeError, ValueError, RecursionError):
-        return Content(repr(value).encode("utf-8", "backslashreplace"), TEXT)
+    except Exception:  # noqa: BLE001 - the value is the application's, and so is what its methods raise
+        return Content(_look(value).encode("utf-8", "backslashreplace"), TEXT)
+
+
+def _look(value: object) -> str:
+    try:
+        return repr(value)
+    except Exception:  # noqa: BLE001 - as above
+        return object.__repr__(value)
 
 
 def _plain(value: Any) -> Any:
@@ -101,7 +108,7 @@ def _plain(value: Any) -> Any:
         return dict(value)
     if isinstance(value, set | frozenset | tuple):
         return list(value)
-    return repr(value)
+    return _look(value)
 
 
 class Sealer:

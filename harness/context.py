@@ -8,10 +8,14 @@ from harness.budget import Budget
 from harness.cancellation import Cancellation
 from harness.capacity import RunCapacity
 from harness.deadline import Deadline
-from harness.ids import check_name
+from harness.errors import InvalidInput
+from harness.ids import boundary_path, check_name
 from harness.lifecycle import Lifecycle
 from harness.live import LiveRun
+from harness.ordinals import Ordinals
 from harness.retry import RetryPolicies
+
+OPERATION_KINDS = ("model", "tool", "guard")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +34,36 @@ class RunContext:
     """What the handles share; for the harness, not for applications."""
     scope: tuple[str, ...] = ()
     """Where in the run this copy stands; the first part of every boundary's identity (SPEC D7)."""
+    ordinals: Ordinals = field(default_factory=Ordinals, repr=False)
+    """Those of the boundaries in this scope; for the harness."""
     attempt_id: str | None = None
     """The attempt inside which this copy was handed out."""
 
     def branch(self, key: str) -> RunContext:
         """The same run in a scope of its own; concurrent work needs one each, or order would decide identity."""
-        return replace(self, scope=(*self.scope, check_name("key", key)))
+        scope = (*self.scope, check_name("key", key))
+        if _is_attempt(scope[-4:]):
+            raise InvalidInput("key", f"makes the scope {'/'.join(scope)}, which is that of an attempt")
+        with self.live.lock:
+            return replace(self, scope=scope, ordinals=self.ordinals.branch(key))
 
-    def inside(self, segments: tuple[str, ...], attempt_id: str) -> RunContext:
+    def inside(self, segments: tuple[str, str, str, str], attempt_id: str) -> RunContext:
         """The same run as an operation sees it: scoped to its attempt."""
-        return replace(self, scope=(*self.scope, *segments), attempt_id=attempt_id)
+        return replace(self, scope=(*self.scope, *segments), ordinals=Ordinals(), attempt_id=attempt_id)
+
+    def next_ordinal(self, kind: str, name: str) -> int:
+        """The ordinal of the next boundary of this kind and name in this scope (SPEC D7)."""
+        with self.live.lock:
+            return self.ordinals.next(kind, name)
+
+    def boundary(self, kind: str, name: str) -> str:
+        """Identity of the next boundary here that has one attempt only."""
+        return boundary_path(self.scope, kind, name, self.next_ordinal(kind, name), 1)
+
+
+def _is_attempt(segments: tuple[str, ...]) -> bool:
+    """Whether a scope that ends so is one that `inside` makes: kind, name, ordinal, attempt."""
+    return len(segments) == 4 and segments[0] in OPERATION_KINDS and segments[2].isdigit() and segments[3].isdigit()
 
 
 Run = RunContext

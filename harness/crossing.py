@@ -8,21 +8,25 @@ end, whenever it comes, as late.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
-from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
-from harness.attempt import Attempt, Operation
+from harness import events as e
+from harness.admission import Admission
+from harness.attempt import Attempt
 from harness.budget import TokenUsage
 from harness.cancellation import CancelReason
 from harness.content import encode_content
 from harness.context import RunContext
 from harness.engine import Engine
-from harness.errors import RunEnded
+from harness.operation import Operation
 from harness.retry import FailureType, TypedFailure
 from harness.waiting import result_of
+
+DEADLINE_PASSED = TypedFailure(FailureType.DEADLINE_EXCEEDED, "stopped at the run's deadline")
 
 
 async def cross(engine: Engine, run: RunContext, operation: Operation) -> Any:
@@ -31,23 +35,21 @@ async def cross(engine: Engine, run: RunContext, operation: Operation) -> Any:
     Raises `RunEnded` where the run has ended or a limit refuses the work, `LedgerUnavailable` where it cannot be
     recorded.
     """
-    given = encode_content(dict(operation.args))
+    given = encode_content(operation.args)
     number = 1
     while True:
-        attempt = Attempt(engine, run, operation, number)
-        inside = await attempt.start(given)
+        attempt = await Admission(engine, run, operation, number, given).attempt()
         try:
-            result = await _invoke(attempt, inside)
-        except RunEnded:
-            raise
+            result = await _result(attempt)
+            usage = reported_usage(result)
         except BaseException as error:
             delay_s = attempt.fail(error)
             if delay_s is None:
                 raise
         else:
-            attempt.succeed(result, reported_usage(result))
+            attempt.succeed(result, usage)
             return result
-        await engine.sleep(delay_s)
+        await _pause(engine, run, delay_s)
         number += 1
 
 
@@ -57,32 +59,41 @@ def reported_usage(result: object) -> TokenUsage | None:
     return usage if isinstance(usage, TokenUsage) else None
 
 
-async def _invoke(attempt: Attempt, inside: RunContext) -> Any:
-    remaining_s = inside.deadline.remaining_ns(attempt.engine.monotonic_clock) / 1e9
-    call = partial(attempt.operation.fn, inside, **attempt.operation.args)
+async def _result(attempt: Attempt) -> Any:
+    """The operation's result, unless the run's deadline comes first: then the run ends."""
+    live = attempt.live
+    remaining_s = live.deadline.remaining_ns(live.monotonic_clock) / 1e9
     try:
         async with asyncio.timeout(remaining_s) as at_deadline:
-            if _is_async(attempt.operation.fn):
-                return await call()
-            result = await _on_thread(attempt, call)
-            return await result if inspect.isawaitable(result) else result
+            return await _invoke(attempt)
     except TimeoutError as error:
         if not at_deadline.expired():
             raise
-        attempt.fail(TypedFailure(FailureType.DEADLINE_EXCEEDED, "stopped at the run's deadline"))
-        attempt.live.stop(CancelReason.DEADLINE_EXCEEDED)
-        raise attempt.live.ended() from error
-    except RunEnded as error:
-        attempt.fail(error)
-        raise
+        attempt.fail(DEADLINE_PASSED)
+        live.stop(CancelReason.DEADLINE_EXCEEDED)
+        raise live.ended() from error
 
 
-async def _on_thread(attempt: Attempt, call: Callable[[], Any]) -> Any:
+async def _invoke(attempt: Attempt) -> Any:
+    """The operation's result. What it cancels within itself is its own failure, not a cancellation of the run."""
+    call = partial(attempt.operation.call, attempt.inside())
+    try:
+        result = call() if attempt.operation.is_async else await _on_thread(attempt, call)
+        return await result if inspect.isawaitable(result) else result
+    except asyncio.CancelledError as error:
+        if _is_being_cancelled():
+            raise
+        raise TypedFailure(FailureType.CANCELLED, "the operation was cancelled from within") from error
+
+
+async def _on_thread(attempt: Attempt, call: partial[Any]) -> Any:
     future = attempt.engine.threads.submit(call)
     try:
         return await result_of(future)
     except asyncio.CancelledError:
-        if not future.cancel():
+        if future.cancel():
+            attempt.abandon(e.NOT_INVOKED)
+        elif _is_being_cancelled():
             attempt.abandon("NOT_AWAITED")
             future.add_done_callback(partial(_finish_late, attempt))
         raise
@@ -90,11 +101,27 @@ async def _on_thread(attempt: Attempt, call: Callable[[], Any]) -> Any:
 
 def _finish_late(attempt: Attempt, future: Future[Any]) -> None:
     error = future.exception()
-    if error is not None:
-        attempt.fail(error)
-    else:
-        attempt.succeed(future.result(), reported_usage(future.result()))
+    attempt.finish_late(error, reported_usage(future.result() if error is None else error))
 
 
-def _is_async(fn: Callable[..., Any]) -> bool:
-    return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(getattr(fn, "__call__", None))  # noqa: B004
+def _is_being_cancelled() -> bool:
+    """Whether the cancellation at hand was asked of this task; if not, the operation raised it of its own."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+async def _pause(engine: Engine, run: RunContext, delay_s: float) -> None:
+    """Wait for the next attempt's turn, but no longer than until the run is told to stop."""
+    loop = asyncio.get_running_loop()
+    sleeping = asyncio.ensure_future(engine.sleep(delay_s))
+
+    def wake(_: CancelReason) -> None:
+        with contextlib.suppress(RuntimeError):  # The loop may have closed.
+            loop.call_soon_threadsafe(sleeping.cancel)
+
+    forget = run.cancellation.on_signal(wake)
+    try:
+        await asyncio.wait({sleeping})
+    finally:
+        forget()
+        sleeping.cancel()

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from harness.clock import MonotonicClock, SystemMonotonicClock, SystemWallClock, WallClock
 from harness.content import CapturePolicy
+from harness.deadline import check_timeout
 from harness.ids import IdSource, RandomIds
 from harness.journal import Journal, Permit
 from harness.retry import Classifier
+from harness.threads import ToolThreads
 from harness.waiting import result_of
-
-MAX_TOOL_THREADS = 64
-"""Synchronous operations that run at once in one harness; a further one waits for a thread."""
-
-
-def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(MAX_TOOL_THREADS, thread_name_prefix="harness")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +32,23 @@ class Engine:
     """How long the end of a run may take to become durable."""
     permit_timeout_s: float = 10.0
     """How long a boundary waits for room in the journal's queue."""
-    threads: ThreadPoolExecutor = field(default_factory=_threads)
+    threads: ToolThreads = field(default_factory=ToolThreads)
+
+    def __post_init__(self) -> None:
+        for name in ("close_timeout_s", "permit_timeout_s"):
+            check_timeout(name, getattr(self, name))
 
     async def permit(self, remaining_s: float) -> Permit:
         """Room for one boundary; `LedgerUnavailable` if there is none in time."""
-        return await result_of(self.journal.request_permit(min(self.permit_timeout_s, remaining_s)))
+        requested = self.journal.request_permit(min(self.permit_timeout_s, remaining_s))
+        try:
+            return await result_of(requested)
+        except asyncio.CancelledError:
+            requested.add_done_callback(_give_back)
+            raise
+
+
+def _give_back(granted: Future[Permit]) -> None:
+    """Release a permit that nobody waits for any more."""
+    if not granted.cancelled() and granted.exception() is None:
+        granted.result().release()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from typing import Protocol
+from typing import Protocol, TypeGuard
 from urllib.parse import quote
 
 from harness.errors import InvalidInput
@@ -35,9 +35,14 @@ def check_id(field: str, value: object) -> str:
     return value
 
 
+def is_code(value: object) -> TypeGuard[str]:
+    """Whether `value` is a code such as `CHAT_GRAPH` or `run.started`."""
+    return isinstance(value, str) and _CODE.fullmatch(value) is not None
+
+
 def check_code(field: str, value: object) -> str:
-    """`value` if it is a code such as `CHAT_GRAPH` or `run.started`, else `InvalidInput`."""
-    if not isinstance(value, str) or not _CODE.fullmatch(value):
+    """`value` if it is a code, else `InvalidInput`."""
+    if not is_code(value):
         raise InvalidInput(field, "must begin with a letter and hold 1 to 64 letters, digits, '_' or '.'")
     return value
 

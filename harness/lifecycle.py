@@ -7,6 +7,8 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from harness.budget import Excess
+from harness.errors import InvalidInput
+from harness.ids import check_code
 
 if TYPE_CHECKING:
     from harness.live import LiveRun
@@ -55,5 +57,10 @@ class Lifecycle:
         return self._live.termination is None
 
     def finish(self, outcome: Outcome, reason: str) -> bool:
-        """Decide the outcome; False if it was decided before, and then nothing has changed."""
-        return self._live.decide(outcome, reason)
+        """Decide the outcome; False if it was decided before, and then nothing has changed.
+
+        `reason` is a code. At the deadline or after it there is no SUCCESS: the run ends TIMED_OUT, and this is False.
+        """
+        if not isinstance(outcome, Outcome):
+            raise InvalidInput("outcome", f"must be an Outcome, not {type(outcome).__name__}")
+        return self._live.decide(outcome, check_code("reason", reason))

@@ -7,23 +7,23 @@ submitted in the same breath; so memory and journal cannot tell two stories (SPE
 from __future__ import annotations
 
 import logging
-import threading
-from collections import defaultdict
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from harness.budget import Excess
-from harness.cancellation import MAX_CALLBACKS, CancelReason
+from harness.budget import Excess, find_overrun
+from harness.cancellation import Callback, Callbacks, CancelReason
 from harness.clock import MonotonicClock, WallClock
 from harness.content import Content, SealedContent, Sealer
 from harness.deadline import Deadline
-from harness.errors import AlreadyTerminated, InvalidInput, LedgerUnavailable, RunEnded
+from harness.errors import AlreadyTerminated, LedgerUnavailable, RunEnded
 from harness.events import CancellationSignalled, RunEvent
 from harness.ids import boundary_path, run_stream
 from harness.journal import Journal, Recorded, Submission
 from harness.lifecycle import Outcome, Termination
+from harness.lock import RunLock
+from harness.ordinals import Ordinals
 from harness.state import RunState, begin, evolve
 
 log = logging.getLogger(__name__)
@@ -60,13 +60,16 @@ class LiveRun:
         self.deadline = deadline
         self.monotonic_clock = monotonic_clock
         self.sealer = sealer
-        self.lock = threading.RLock()
+        self.lock = RunLock()
+        self.ordinals = Ordinals()
         self.termination: Termination | None = None
         self.cancel_reason: CancelReason | None = None
         self.failure: Exception | None = None
         """Why an earlier submission was not stored; while it is set nothing more is submitted."""
         self.answer: tuple[Content, bool] | None = None
         """What the run answered and whether its bytes are kept; recorded with the termination."""
+        self.latest: Future[Recorded] | None = None
+        """The latest submission; once it is durable, so is everything before it."""
         self._wall_clock = wall_clock
         self._journal = journal
         self._writer_id = writer_id
@@ -75,8 +78,7 @@ class LiveRun:
         self._durable: RunState | None = None
         self._events = 0
         self._attempts = 0
-        self._ordinals: defaultdict[tuple[tuple[str, ...], str, str], int] = defaultdict(int)
-        self._callbacks: dict[object, Callable[[CancelReason], object]] = {}
+        self._callbacks = Callbacks(run_id)
 
     @property
     def state(self) -> RunState:
@@ -111,22 +113,14 @@ class LiveRun:
         self._attempts += 1
         return f"a{self._attempts}"
 
-    def next_ordinal(self, scope: tuple[str, ...], kind: str, name: str) -> int:
-        """The ordinal of the next boundary of this kind and name in `scope`, from 1 (SPEC D7)."""
-        with self.lock:
-            self._ordinals[scope, kind, name] += 1
-            return self._ordinals[scope, kind, name]
-
-    def boundary(self, scope: tuple[str, ...], kind: str, name: str) -> str:
-        """Identity of a boundary that has one attempt only."""
-        return boundary_path(scope, kind, name, self.next_ordinal(scope, kind, name), 1)
-
     def once(self, kind: str) -> str:
         """Identity of a boundary that a run has at most once."""
         return boundary_path((), kind, "run", 1, 1)
 
     def check_running(self) -> None:
-        """Raise `RunEnded` if the outcome has been decided."""
+        """Raise `RunEnded` if the outcome has been decided, or the deadline has come, which decides it (SPEC H2)."""
+        if self.deadline.has_passed(self.monotonic_clock):
+            self.stop(CancelReason.DEADLINE_EXCEEDED)
         if self.termination is not None:
             raise self.ended()
 
@@ -148,7 +142,7 @@ class LiveRun:
     def record(
         self, *events: RunEvent, contents: tuple[SealedContent, ...] = (), resumes: bool = False
     ) -> Future[Recorded]:
-        """Submit events that belong together; call with the lock held.
+        """Submit events that belong together; call with the lock held. The future completes once the run knows.
 
         Raises `LedgerUnavailable` if an earlier submission was lost, unless this one `resumes` from the durable state.
         """
@@ -158,15 +152,17 @@ class LiveRun:
         for event in events:
             state = evolve(state, event) if state is not None else begin(event)
         try:
-            future = self._journal.submit(Submission(self.session_id, self.run_id, events, contents, resumes))
+            submitted = self._journal.submit(Submission(self.session_id, self.run_id, events, contents, resumes))
         except Exception:
             self.sealer.forget()
             raise
         self._state = state
         if resumes:
             self.failure = None
-        future.add_done_callback(lambda done: self._acknowledge(done, events))
-        return future
+        known: Future[Recorded] = Future()
+        self.latest = known
+        submitted.add_done_callback(lambda done: self._acknowledge(done, events, known))
+        return known
 
     def rewind(self) -> None:
         """After a lost submission: go on from what is known to be stored; call with the lock held."""
@@ -179,8 +175,10 @@ class LiveRun:
         with self.lock:
             if self.termination is not None:
                 return False
-            now_us = self._wall_clock.now_us()
-            self.termination = Termination(outcome, reason, now_us, self.elapsed_us(), excess)
+            if outcome is Outcome.SUCCESS and self.deadline.has_passed(self.monotonic_clock):
+                self.stop(CancelReason.DEADLINE_EXCEEDED)
+                return False
+            self.termination = Termination(outcome, reason, self._wall_clock.now_us(), self.elapsed_us(), excess)
             return True
 
     def stop(self, reason: CancelReason, *, excess: Excess | None = None, before: tuple[RunEvent, ...] = ()) -> Stop:
@@ -188,71 +186,73 @@ class LiveRun:
         with self.lock:
             if not self.decide(reason.outcome, reason.value, excess):
                 return Stop(False, None)
-            self.cancel_reason = reason
-            events = (*before, self.signalled())
-            recorded = self.record(*events) if self.failure is None else None
-        self._notify(reason)
-        return Stop(True, recorded)
+            self._signal(reason)
+            recorded = self.record(*before, self.signalled()) if self.failure is None else None
+            return Stop(True, recorded)
+
+    def stop_if_overrun(self, excess: Excess | None = None) -> None:
+        """End the run if `excess` or its recorded usage is above a limit (SPEC H4a); call with the lock held."""
+        overrun = excess or find_overrun(self.state.limits, self.state.usage)
+        if overrun is not None:
+            self.stop(CancelReason.BUDGET_EXHAUSTED, excess=overrun)
 
     def signalled(self) -> CancellationSignalled:
         """The event that says for which reason the run was told to stop; call with the lock held."""
         assert self.cancel_reason is not None, "there is a reason to record"
         return self.event(CancellationSignalled, boundary=self.once("cancellation"), reason=self.cancel_reason.value)
 
-    def add_callback(self, callback: Callable[[CancelReason], object]) -> Callable[[], None]:
+    def on_signal(self, callback: Callback) -> Callable[[], None]:
         """Register a cancellation callback, or run it at once if the run was told to stop."""
-        key = object()
         with self.lock:
             reason = self.cancel_reason
-            if reason is None:
-                if len(self._callbacks) >= MAX_CALLBACKS:
-                    raise InvalidInput("callback", f"would be one more than {MAX_CALLBACKS} on this run")
-                self._callbacks[key] = callback
+            key = self._callbacks.add(callback) if reason is None else None
         if reason is not None:
-            self._call(callback, reason)
-        return lambda: self._remove_callback(key)
+            self._callbacks.tell([callback], reason)
 
-    def _remove_callback(self, key: object) -> None:
-        with self.lock:
-            self._callbacks.pop(key, None)
+        def remove() -> None:
+            with self.lock:
+                self._callbacks.remove(key)
 
-    def _notify(self, reason: CancelReason) -> None:
-        with self.lock:
-            callbacks, self._callbacks = list(self._callbacks.values()), {}
-        for callback in callbacks:
-            self._call(callback, reason)
+        return remove
 
-    def _call(self, callback: Callable[[CancelReason], object], reason: CancelReason) -> None:
-        try:
-            callback(reason)
-        except Exception as error:  # noqa: BLE001 - a callback's fault must not keep the others from running (H3)
-            log.warning("run %s: a cancellation callback raised %s", self.run_id, type(error).__name__)
+    def _signal(self, reason: CancelReason) -> None:
+        """Keep the first reason, and tell the callbacks as soon as the lock is free; call with the lock held."""
+        self.cancel_reason = reason
+        callbacks = self._callbacks.take()
+        self.lock.put_off(lambda: self._callbacks.tell(callbacks, reason))
 
-    def _acknowledge(self, done: Future[Recorded], events: tuple[RunEvent, ...]) -> None:
-        """Note what became of a submission; on failure nothing more is let through (SPEC D1)."""
-        error = done.exception()
+    def _acknowledge(self, done: Future[Recorded], events: tuple[RunEvent, ...], known: Future[Recorded]) -> None:
+        """Note what became of a submission, then let those who wait for it know."""
+        error = _problem_of(done)
         with self.lock:
             if error is None:
                 for event in events:
                     self._durable = evolve(self._durable, event)
-                return
-            if isinstance(error, AlreadyTerminated):
-                self._adopt(error)
-            first = self.failure is None
-            self.failure = self.failure or _as_exception(error)
-            decided = self.decide(Outcome.FAILED, CancelReason.LEDGER_UNAVAILABLE.value)
-            if decided:
-                self.cancel_reason = CancelReason.LEDGER_UNAVAILABLE
-        if first:
+            else:
+                self._lose(error)
+        if error is None:
+            known.set_result(done.result())
+        else:
+            known.set_exception(error)
+
+    def _lose(self, error: Exception) -> None:
+        """A submission was not stored, so nothing more is let through (SPEC D1); call with the lock held."""
+        if self.failure is None:
             log.warning("run %s: a submission was not stored: %s", self.run_id, type(error).__name__)
-        if decided:
-            self._notify(CancelReason.LEDGER_UNAVAILABLE)
+        was_running = self.termination is None
+        if isinstance(error, AlreadyTerminated):
+            # The recorded termination is the outcome, whatever was decided here.
+            now_us = self._wall_clock.now_us()
+            self.termination = Termination(Outcome(error.outcome), error.reason, now_us, self.elapsed_us())
+            self.failure = error
+        else:
+            self.decide(Outcome.FAILED, CancelReason.LEDGER_UNAVAILABLE.value)
+            self.failure = self.failure or error
+        if was_running:
+            self._signal(CancelReason.LEDGER_UNAVAILABLE)
 
-    def _adopt(self, error: AlreadyTerminated) -> None:
-        """The recorded termination is the outcome, whatever was decided here."""
-        now_us = self._wall_clock.now_us()
-        self.termination = Termination(Outcome(error.outcome), error.reason, now_us, self.elapsed_us())
 
-
-def _as_exception(error: BaseException) -> Exception:
-    return error if isinstance(error, Exception) else LedgerUnavailable(type(error).__name__)
+def _problem_of(done: Future[Recorded]) -> Exception | None:
+    """Why a submission was not stored, or None if it was."""
+    error = CancelledError() if done.cancelled() else done.exception()
+    return error if error is None or isinstance(error, Exception) else LedgerUnavailable(type(error).__name__)

@@ -74,6 +74,8 @@ def open_run(
     timeout_s = check_timeout("timeout_s", timeout_s)
     if not isinstance(limits, Limits):
         raise InvalidInput("limits", f"must be Limits, not {type(limits).__name__}")
+    if not isinstance(policies, RetryPolicies):
+        raise InvalidInput("policies", f"must be RetryPolicies, not {type(policies).__name__}")
     name, _, version = ("", "", "") if agent is None else check_name("agent", agent).partition("@")
     sealer = Sealer(engine.ids.salt)
     asked, contents = _seal_query(engine, sealer, query, limits)
@@ -109,11 +111,14 @@ def _seal_query(
 
 
 def _check_labels(labels: Mapping[str, str] | None) -> dict[str, str] | None:
-    if not labels:
+    if labels is None:
         return None
+    if not isinstance(labels, Mapping):
+        raise InvalidInput("labels", f"must be a mapping, not {type(labels).__name__}")
     if len(labels) > MAX_MAP_KEYS:
         raise InvalidInput("labels", f"must be at most {MAX_MAP_KEYS}, not {len(labels)}")
-    return {check_name("labels", key): check_name(f"labels[{key}]", value) for key, value in labels.items()}
+    checked = {check_name("labels", key): check_name(f"labels[{key}]", value) for key, value in labels.items()}
+    return checked or None
 
 
 def _digest(policies: RetryPolicies) -> str:

@@ -9,7 +9,7 @@ from enum import Enum
 from types import MappingProxyType
 
 from harness.budget import TokenUsage
-from harness.errors import HarnessError, InvalidInput
+from harness.errors import HarnessError, InvalidInput, LedgerUnavailable, RunEnded
 
 MAX_ATTEMPTS = 10
 
@@ -79,6 +79,12 @@ class TypedFailure(HarnessError):
         usage: TokenUsage | None = None,
         retry_after_s: float | None = None,
     ) -> None:
+        if not isinstance(failure, FailureType):
+            raise InvalidInput("failure", f"must be a FailureType, not {type(failure).__name__}")
+        if retry_after_s is not None and (
+            isinstance(retry_after_s, bool) or not isinstance(retry_after_s, int | float)
+        ):
+            raise InvalidInput("retry_after_s", f"must be a number of seconds, not {type(retry_after_s).__name__}")
         self.failure = failure
         self.usage = usage
         self.retry_after_s = retry_after_s
@@ -101,6 +107,7 @@ class RetryPolicy:
         attempts = self.max_attempts
         if isinstance(attempts, bool) or not isinstance(attempts, int) or not 1 <= attempts <= ceiling:
             raise InvalidInput(f"{self.kind.value}.max_attempts", f"must be from 1 to {ceiling}, not {attempts!r}")
+        object.__setattr__(self, "retryable", frozenset(self.retryable))
         never = self.retryable - TECHNICAL_FAILURES
         if never:
             names = ", ".join(sorted(failure.value for failure in never))
@@ -135,7 +142,8 @@ class RetryPolicies:
         default_factory=lambda: {
             policy.kind: policy
             for policy in (ROUTER_POLICY, SEMANTIC_GUARD_POLICY, AGENT_POLICY, TOOL_POLICY, EVIDENCE_REPAIR_POLICY)
-        }
+        },
+        hash=False,
     )
 
     def __post_init__(self) -> None:
@@ -148,7 +156,7 @@ class RetryPolicies:
         """The policy of `kind`; `InvalidInput` if none was given."""
         policy = self.by_kind.get(kind)
         if policy is None:
-            raise InvalidInput("kind", f"{kind.value} has no retry policy")
+            raise InvalidInput("kind", f"{getattr(kind, 'value', kind)} has no retry policy")
         return policy
 
 
@@ -160,8 +168,10 @@ def classify(error: BaseException, classifiers: Iterable[Classifier] = ()) -> Fa
     """The failure type of an operation's exception; `UNKNOWN` where no type tells."""
     if isinstance(error, TypedFailure):
         return error.failure
-    if isinstance(error, HarnessError):
+    if isinstance(error, RunEnded | LedgerUnavailable):
         return FailureType.RUN_ENDED
+    if isinstance(error, InvalidInput):
+        return FailureType.INVALID_ARGUMENTS
     for classifier in classifiers:
         failure = classifier(error)
         if failure is not None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
 from harness import events as e
-from harness.attempt import Operation
 from harness.budget import Limits, check_tool_name, find_excess, limit_of, tool_resource
 from harness.cancellation import CancelReason
 from harness.capacity import check_size
@@ -20,6 +20,7 @@ from harness.ids import check_code, check_name
 from harness.journal import Journal
 from harness.live import LiveRun
 from harness.opening import open_run
+from harness.operation import Operation, is_async
 from harness.retry import OperationKind, RetryPolicies
 from harness.scope import RunScope
 
@@ -64,7 +65,7 @@ class Harness:
             query=query,
             limits=limits,
             timeout_s=timeout_s,
-            policies=policies or RetryPolicies(),
+            policies=RetryPolicies() if policies is None else policies,
             agent=agent,
             flow=flow,
             actor=actor,
@@ -86,9 +87,9 @@ class Harness:
         kind: OperationKind = OperationKind.DIAGNOSIS_AGENT,
         model: str | None = None,
     ) -> Awaitable[T]:
-        """Call `fn(run, **args)` as a model step; its token usage is the reply's `usage`, a `TokenUsage`, else unknown."""
+        """Call `fn(run, **args)` as a model step; its token usage is the reply's `usage` if that is a `TokenUsage`."""
         model = None if model is None else check_name("model", model)
-        return self._cross(run, "model", name, kind, fn, args or {}, model=model)
+        return self._cross(run, "model", name, kind, fn, {} if args is None else args, model=model)
 
     @overload
     def tool(
@@ -145,19 +146,12 @@ class Harness:
         `call_id` is the framework's id of the call, kept exactly as a label; `effect` is `read` or `write`.
         `InvalidInput` if the tool has no limit: neither one of its own nor a default.
         """
+        labels = {"call_id": call_id, "tool_key": tool_key, "effect": effect}
         if callable(name):
-            return self._curry(run, name, {"call_id": call_id, "tool_key": tool_key, "effect": effect})
+            return self._curry(run, name, labels)
         if fn is None:
             raise InvalidInput("fn", "is missing: tool(run, name, fn) or tool(run, fn)")
-        limits = run.live.state.limits
-        if limit_of(limits, tool_resource(check_tool_name("tool", name))) is None:
-            raise InvalidInput("tool", f"{name} has no limit: give limits.per_tool[{name!r}] or per_tool_default")
-        labels = {
-            "call_id": None if call_id is None else check_name("call_id", call_id),
-            "tool_key": None if tool_key is None else check_name("tool_key", tool_key),
-            "effect": None if effect is None else check_code("effect", effect),
-        }
-        return self._cross(run, "tool", name, OperationKind.TOOL_CALL, fn, args or {}, **labels)
+        return self._tool(run, name, fn, {} if args is None else args, None, **labels)
 
     def guard(
         self,
@@ -169,38 +163,38 @@ class Harness:
         kind: OperationKind = OperationKind.SEMANTIC_GUARD,
     ) -> Awaitable[T]:
         """Call `fn(run, **args)` as a guard: a check whose verdict the run depends on; it is charged no calls."""
-        return self._cross(run, "guard", name, kind, fn, args or {})
+        return self._cross(run, "guard", name, kind, fn, {} if args is None else args)
 
     def select_flow(self, run: RunContext, flow: str) -> None:
         """Record which flow was chosen for the run, such as `CHAT_GRAPH` (SPEC D17)."""
-        live = self._entered(run)
+        live: LiveRun = run.live
         with live.lock:
             live.check_running()
-            boundary = live.boundary(run.scope, "flow", check_code("flow", flow))
+            boundary = run.boundary("flow", check_code("flow", flow))
             live.record(live.event(e.FlowSelected, boundary=boundary, flow=flow, parent_attempt_id=run.attempt_id))
 
     def transition(self, run: RunContext, from_node: str | None, to_node: str, *, cause: str = "NEXT") -> None:
         """Record that the graph enters `to_node`; `from_node` is None at its entry. `RunEnded` if it may not."""
-        live = self._entered(run)
+        live: LiveRun = run.live
         with live.lock:
             live.check_running()
             fields = {"to_node": check_name("to_node", to_node), "cause": check_code("cause", cause)}
             if from_node is not None:
                 fields["from_node"] = check_name("from_node", from_node)
-            boundary = live.boundary(run.scope, "transition", to_node)
+            boundary = run.boundary("transition", to_node)
             live.record(live.event(e.GraphTransitioned, boundary=boundary, parent_attempt_id=run.attempt_id, **fields))
 
     def finish_graph(self, run: RunContext, *, final_node: str, reason: str, degraded: bool = False) -> None:
         """Record where and why the graph ended; `degraded` where a fallback gave the answer."""
-        live = self._entered(run)
+        live: LiveRun = run.live
         with live.lock:
             live.check_running()
             fields = {"final_node": check_name("final_node", final_node), "reason": check_code("reason", reason)}
-            live.record(live.event(e.GraphFinished, boundary=live.once("graph"), degraded=degraded, **fields))
+            live.record(live.event(e.GraphFinished, boundary=live.once("graph"), degraded=bool(degraded), **fields))
 
     def answer(self, run: RunContext, text: str | bytes) -> None:
         """Give the run's one answer; it is recorded together with the termination."""
-        live = self._entered(run)
+        live: LiveRun = run.live
         content = encode_content(text)
         size_bytes = len(content.data)
         with live.lock:
@@ -216,12 +210,12 @@ class Harness:
     def reserve_bytes(self, run: RunContext, size_bytes: int, *, name: str = "capture") -> None:
         """Charge bytes of captured content; passing the limit ends the run and raises `RunEnded` (SPEC H9)."""
         check_size(size_bytes)
-        live = self._entered(run)
+        live: LiveRun = run.live
         with live.lock:
             live.check_running()
             amounts = {"run_bytes": size_bytes}
             fields = {"kind": "capacity", "name": check_name("name", name)}
-            boundary = live.boundary(run.scope, "capacity", name)
+            boundary = run.boundary("capacity", name)
             excess = find_excess(live.state.limits, live.state.usage, amounts)
             if excess is None:
                 live.record(live.event(e.ReservationGranted, boundary=boundary, usage=amounts, **fields))
@@ -229,15 +223,8 @@ class Harness:
             fields |= {"resource": excess.resource}
             figures = {"amount": excess.amount, "used": excess.used, "limit": excess.limit}
             rejected = live.event(e.ReservationRejected, boundary=boundary, **fields, **figures)
-        live.stop(CancelReason.BUDGET_EXHAUSTED, excess=excess, before=(rejected,))
-        raise live.ended(excess)
-
-    def _entered(self, run: RunContext) -> LiveRun:
-        """The run's shared state, after its deadline has been looked at (SPEC H2)."""
-        live: LiveRun = run.live
-        if run.deadline.has_passed(self._engine.monotonic_clock):
-            live.stop(CancelReason.DEADLINE_EXCEEDED)
-        return live
+            live.stop(CancelReason.BUDGET_EXHAUSTED, excess=excess, before=(rejected,))
+            raise live.ended(excess)
 
     def _cross(
         self,
@@ -247,18 +234,45 @@ class Harness:
         operation: OperationKind,
         fn: Callable[..., Any],
         args: Mapping[str, Any],
+        call: Callable[[RunContext], Any] | None = None,
         **labels: str | None,
     ) -> Awaitable[Any]:
-        ordinal = run.live.next_ordinal(run.scope, kind, check_name("name", name))
         policy = run.retry_policies.of(operation)
-        return cross(self._engine, run, Operation(kind, name, operation, policy, ordinal, fn, args, **labels))
+        if not isinstance(args, Mapping):
+            raise InvalidInput("args", f"must be a mapping, not {type(args).__name__}")
+        args = dict(args)
+        call = call or (lambda inside: fn(inside, **args))
+        ordinal = run.next_ordinal(kind, check_name("name", name))
+        crossing = Operation(kind, name, operation, policy, ordinal, args, call, is_async(fn), **labels)
+        return cross(self._engine, run, crossing)
+
+    def _tool(
+        self,
+        run: RunContext,
+        name: str,
+        fn: Callable[..., Any],
+        args: Mapping[str, Any],
+        call: Callable[[RunContext], Any] | None,
+        *,
+        call_id: str | None,
+        tool_key: str | None,
+        effect: str | None,
+    ) -> Awaitable[Any]:
+        if limit_of(run.live.state.limits, tool_resource(check_tool_name("tool", name))) is None:
+            raise InvalidInput("tool", f"{name} has no limit: give limits.per_tool[{name!r}] or per_tool_default")
+        labels = {
+            "call_id": None if call_id is None else check_name("call_id", call_id),
+            "tool_key": None if tool_key is None else check_name("tool_key", tool_key),
+            "effect": None if effect is None else check_code("effect", effect),
+        }
+        return self._cross(run, "tool", name, OperationKind.TOOL_CALL, fn, args, call, **labels)
 
     def _curry(self, run: RunContext, fn: Callable[..., Any], labels: dict[str, str | None]) -> Callable[..., Any]:
-        signature = inspect.signature(fn)
+        signature = inspect.signature(partial(fn, run))
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            bound = signature.bind(run, *args, **kwargs).arguments
-            bound.pop(next(iter(signature.parameters)))
-            return self.tool(run, getattr(fn, "__name__", type(fn).__name__), fn, args=bound, **labels)
+            named = signature.bind(*args, **kwargs).arguments
+            name = getattr(fn, "__name__", type(fn).__name__)
+            return self._tool(run, name, fn, named, lambda inside: fn(inside, *args, **kwargs), **labels)
 
         return call

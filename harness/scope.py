@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import Future
 from types import TracebackType
 from typing import Any
 
@@ -10,16 +11,18 @@ from harness import events as e
 from harness.budget import Budget
 from harness.cancellation import Cancellation, CancelReason
 from harness.capacity import RunCapacity
-from harness.capture import error_type, keep_content, seal_content
-from harness.content import SealedContent, encode_content
+from harness.capture import error_content, error_type, keep_content, seal_content
+from harness.content import SealedContent
 from harness.context import RunContext
 from harness.deadline import Deadline
 from harness.engine import Engine
 from harness.errors import AlreadyTerminated, HarnessError, IllegalEvent, InvalidInput, TerminationNotRecorded
+from harness.ids import is_code
+from harness.journal import Recorded
 from harness.lifecycle import Lifecycle, Outcome
 from harness.live import LiveRun
 from harness.opening import Opening
-from harness.waiting import result_despite_cancellation, result_of
+from harness.waiting import result_of, wait_through
 
 RETRY_PAUSE_S = 0.05
 """Between two attempts to record the end of a run."""
@@ -31,12 +34,14 @@ class RunScope:
     def __init__(self, engine: Engine, opening: Opening) -> None:
         self._engine = engine
         self._opening = opening
+        self._was_entered = False
         self._live: LiveRun | None = None
 
     async def __aenter__(self) -> RunContext:
         """Record the beginning; `LedgerUnavailable` or `InvalidInput` if it cannot be, and then there is no run."""
-        if self._live is not None:
+        if self._was_entered:
             raise InvalidInput("run", "was entered before: open a new one")
+        self._was_entered = True
         engine, opening = self._engine, self._opening
         deadline = Deadline.after(opening.timeout_s, engine.monotonic_clock)
         permit = await engine.permit(opening.timeout_s)
@@ -57,15 +62,16 @@ class RunScope:
             retry_policies=opening.policies,
             lifecycle=Lifecycle(live),
             live=live,
+            ordinals=live.ordinals,
         )
 
-    async def _durable_beginning(self, live: LiveRun, recorded: Any) -> None:
+    async def _durable_beginning(self, live: LiveRun, recorded: Future[Recorded]) -> None:
         try:
             await result_of(recorded)
         except (AlreadyTerminated, IllegalEvent) as error:
             raise InvalidInput("run_id", f"{live.run_id} was used before") from error
         except asyncio.CancelledError as error:
-            await self._close(live, error)
+            await self._close(live, error, self._close_by_s())
             raise
 
     async def __aexit__(
@@ -74,39 +80,61 @@ class RunScope:
         """Record the end. Without an exception, returns only for SUCCESS; any other outcome raises `RunEnded`.
 
         An exception from the block goes on unchanged, unless the end could not be recorded: then
-        `TerminationNotRecorded` is raised from it. A cancellation of the task always wins.
+        `TerminationNotRecorded` is raised from it. A cancellation of the task always wins, once the end is recorded.
         """
         live = self._live
         assert live is not None, "the block was entered"
-        await self._close(live, error)
+        if isinstance(error, GeneratorExit):
+            # A coroutine that is thrown away may not wait, perhaps has no loop, and nobody hears what it raises.
+            self._decide(live, error)
+            self._record_end(live, error)
+            return
+        close_by_s = self._close_by_s()
+        cancelled = None
+        latest = live.latest
+        if error is None and live.termination is None and latest is not None:
+            # SUCCESS is claimed only once everything before it is durable.
+            cancelled = await wait_through(latest, close_by_s)
+            if not latest.done():
+                live.stop(CancelReason.LEDGER_UNAVAILABLE)
+        cancelled = await self._close(live, cancelled if error is None else error, close_by_s) or cancelled
+        if cancelled is not None and not isinstance(error, asyncio.CancelledError):
+            raise cancelled
         end = live.termination
         if error is None and end is not None and end.outcome is not Outcome.SUCCESS:
             raise live.ended()
 
-    async def _close(self, live: LiveRun, error: BaseException | None) -> None:
+    def _close_by_s(self) -> float:
+        return asyncio.get_running_loop().time() + self._engine.close_timeout_s
+
+    async def _close(
+        self, live: LiveRun, error: BaseException | None, close_by_s: float
+    ) -> asyncio.CancelledError | None:
+        """Decide and record the end, trying again until it is durable; returns a cancellation of the task meanwhile."""
         self._decide(live, error)
-        loop = asyncio.get_running_loop()
-        until = loop.time() + self._engine.close_timeout_s
+        now_s = asyncio.get_running_loop().time
+        cancelled: asyncio.CancelledError | None = None
         while True:
-            problem = await self._record_end(live, error, max(0.001, until - loop.time()))
-            if problem is None:
-                return
-            if loop.time() >= until:
-                if isinstance(error, asyncio.CancelledError):
-                    return
-                end = live.termination
-                outcome = end.outcome.value if end is not None else Outcome.FAILED.value
-                raise TerminationNotRecorded(
-                    live.session_id, live.run_id, outcome=outcome, problem=str(problem) or type(problem).__name__
-                ) from error
-            await asyncio.sleep(RETRY_PAUSE_S)
+            recorded = self._record_end(live, error)
+            if recorded is None:
+                return cancelled
+            cancelled = await wait_through(recorded, close_by_s) or cancelled
+            problem = recorded.exception() if recorded.done() else TimeoutError("no answer in time")
+            if problem is None or isinstance(problem, AlreadyTerminated):
+                return cancelled
+            if now_s() >= close_by_s:
+                break
+            cancelled = await wait_through(Future(), min(close_by_s, now_s() + RETRY_PAUSE_S)) or cancelled
+        if cancelled is not None or isinstance(error, asyncio.CancelledError):
+            return cancelled
+        outcome = live.termination.outcome if live.termination is not None else Outcome.FAILED
+        raise TerminationNotRecorded(
+            live.session_id, live.run_id, outcome=outcome.value, problem=str(problem) or type(problem).__name__
+        ) from error
 
     def _decide(self, live: LiveRun, error: BaseException | None) -> None:
         if error is None:
-            if live.deadline.has_passed(self._engine.monotonic_clock):
-                live.stop(CancelReason.DEADLINE_EXCEEDED)
-            else:
-                live.decide(Outcome.SUCCESS, "COMPLETED")
+            live.decide(Outcome.SUCCESS, "COMPLETED")
         elif isinstance(error, asyncio.CancelledError | GeneratorExit):
             live.stop(CancelReason.TASK_CANCELLED)
         elif isinstance(error, KeyboardInterrupt | SystemExit):
@@ -114,25 +142,16 @@ class RunScope:
         else:
             live.decide(Outcome.FAILED, failure_reason(error))
 
-    async def _record_end(self, live: LiveRun, error: BaseException | None, timeout_s: float) -> Exception | None:
-        """Submit the end and wait; None once it is durable, else what went wrong, worth another try."""
+    def _record_end(self, live: LiveRun, error: BaseException | None) -> Future[Recorded] | None:
+        """Submit the end; None if there is nothing to end, as the beginning was not stored or another ended the run."""
         with live.lock:
-            if isinstance(live.failure, AlreadyTerminated):
-                return None
             resumes = live.failure is not None
+            if resumes and (live.durable is None or isinstance(live.failure, AlreadyTerminated)):
+                return None
             if resumes:
                 live.rewind()
-                if live.durable is None:
-                    return live.failure
             events, contents = self._closing(live, error)
-            recorded = live.record(*events, contents=contents, resumes=resumes)
-        try:
-            await result_despite_cancellation(recorded, timeout_s)
-        except AlreadyTerminated:
-            return None
-        except (HarnessError, TimeoutError) as problem:
-            return problem
-        return None
+            return live.record(*events, contents=contents, resumes=resumes)
 
     def _closing(
         self, live: LiveRun, error: BaseException | None
@@ -160,7 +179,7 @@ class RunScope:
         fields: dict[str, Any] = {}
         sealed: tuple[SealedContent, ...] = ()
         if error is not None and decision.outcome is Outcome.FAILED:
-            fields, sealed, _ = keep_content(live, "error", encode_content(str(error)), self._engine.capture.error)
+            fields, sealed, _ = keep_content(live, "error", error_content(error), self._engine.capture.error)
             fields["error_type"] = error_type(error)
         if decision.excess is not None:
             excess = decision.excess
@@ -179,4 +198,5 @@ class RunScope:
 
 def failure_reason(error: BaseException) -> str:
     """A stable code for what failed the run: the error's own where it is one of ours."""
-    return error.code.upper() if isinstance(error, HarnessError) else "UNHANDLED_EXCEPTION"
+    code = error.code.upper() if isinstance(error, HarnessError) else ""
+    return code if is_code(code) else "UNHANDLED_EXCEPTION"

@@ -29,8 +29,7 @@ class OpenAttempt:
 
     @property
     def scope(self) -> str:
-        """The boundary's scope path: all but kind, name, ordinal and attempt."""
-        return self.boundary.rsplit("/", 4)[0] if self.boundary.count("/") > 3 else ""
+        return scope_of(self.boundary)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +70,11 @@ class RunState:
     reason: str | None = None
     ended_us: int | None = None
     ended_elapsed_us: int | None = None
+
+
+def scope_of(boundary: str) -> str:
+    """A boundary's scope path: all but kind, name, ordinal and attempt."""
+    return boundary.rsplit("/", 4)[0] if boundary.count("/") > 3 else ""
 
 
 def begin(event: e.Event) -> RunState:
@@ -137,16 +141,19 @@ def _close(state: RunState, event: e.AttemptEvent, *, stored_bytes: int | None) 
         state,
         open_attempts=_without(state.open_attempts, event.attempt_id),
         unsettled_attempts=unsettled,
-        usage=charge(state.usage, {"run_bytes": stored_bytes}) if stored_bytes else state.usage,
+        usage=_with_bytes(state.usage, stored_bytes),
     )
 
 
 def _attempt_abandoned(state: RunState, event: e.AttemptAbandoned) -> RunState:
     attempt = _find(state.open_attempts, event)
+    still_open = _without(state.open_attempts, event.attempt_id)
+    if event.reason == e.NOT_INVOKED:
+        return replace(state, open_attempts=still_open)
     unknown = 1 if attempt.kind == "model" else 0
     return replace(
         state,
-        open_attempts=_without(state.open_attempts, event.attempt_id),
+        open_attempts=still_open,
         abandoned_attempts={**state.abandoned_attempts, event.attempt_id: attempt},
         usage_unknown_count=state.usage_unknown_count + unknown,
     )
@@ -154,9 +161,14 @@ def _attempt_abandoned(state: RunState, event: e.AttemptAbandoned) -> RunState:
 
 def _attempt_finished_late(state: RunState, event: e.AttemptFinishedLate) -> RunState:
     attempt = _find(state.abandoned_attempts, event)
-    late = state.unsettled_attempts | {event.attempt_id} if attempt.kind == "model" else state.unsettled_attempts
+    state = replace(state, abandoned_attempts=_without(state.abandoned_attempts, event.attempt_id))
+    if attempt.kind != "model":
+        return state
+    # Its usage was unknown so far, and is settled now.
     return replace(
-        state, abandoned_attempts=_without(state.abandoned_attempts, event.attempt_id), unsettled_attempts=late
+        state,
+        unsettled_attempts=state.unsettled_attempts | {event.attempt_id},
+        usage_unknown_count=state.usage_unknown_count - 1,
     )
 
 
@@ -218,11 +230,16 @@ def _terminated(state: RunState, event: e.RunTerminated) -> RunState:
         ended_us=event.occurred_us,
         ended_elapsed_us=event.elapsed_us,
         refusal=refusal,
+        usage=_with_bytes(state.usage, event.error_bytes if event.error_stored else None),
     )
 
 
 def _unchanged(state: RunState, event: e.Event) -> RunState:
     return state
+
+
+def _with_bytes(usage: Mapping[str, int], stored_bytes: int | None) -> Mapping[str, int]:
+    return charge(usage, {"run_bytes": stored_bytes}) if stored_bytes else usage
 
 
 def _find(attempts: Mapping[str, OpenAttempt], event: e.AttemptEvent) -> OpenAttempt:

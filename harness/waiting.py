@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from concurrent.futures import Future
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -30,25 +30,18 @@ async def result_of(future: Future[T]) -> T:
     return future.result()
 
 
-async def result_despite_cancellation(future: Future[T], timeout_s: float) -> T:
-    """The future's result within `timeout_s`, else `TimeoutError`.
+async def wait_through(future: Future[Any], until_s: float) -> asyncio.CancelledError | None:
+    """Wait until the future is done, or the loop's time is `until_s`, whatever cancels the waiting task meanwhile.
 
-    A cancellation of the waiting task is held back until the result is there, then raised; it wins over the result.
+    The latest such cancellation is returned, for the caller to raise once it has done what it must.
     """
-    loop = asyncio.get_running_loop()
-    until = loop.time() + timeout_s
     cancelled: asyncio.CancelledError | None = None
-    while True:
+    while not future.done():
         try:
-            async with asyncio.timeout_at(until):
-                result = await result_of(future)
+            async with asyncio.timeout_at(until_s):
+                await result_of(future)
         except asyncio.CancelledError as error:
             cancelled = error
-            continue
-        except Exception:
-            if cancelled is not None:
-                raise cancelled from None
-            raise
-        if cancelled is not None:
-            raise cancelled
-        return result
+        except Exception:  # noqa: BLE001 - the result is for the caller to look at, and in time it is none
+            break
+    return cancelled

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness.budget import TokenUsage
+from harness.budget import TokenUsage, is_token_count
 from harness.context import RunContext
 from harness.deadline import check_timeout
 from harness.errors import HiddenRetriesEnabled
@@ -78,7 +78,7 @@ class Chat:
         asked: Any = [dict(message) for message in messages]
         completion = await self._client.chat.completions.create(model=self.model, messages=asked, **options)
         usage = completion.usage
-        used = None if usage is None else TokenUsage(usage.prompt_tokens, usage.completion_tokens)
+        used = None if usage is None else TokenUsage(_known(usage.prompt_tokens), _known(usage.completion_tokens))
         if not completion.choices:
             raise TypedFailure(FailureType.MALFORMED_REPLY, "the reply has no choice", usage=used)
         choice = completion.choices[0]
@@ -88,6 +88,11 @@ class Chat:
             if call.type == "function"
         )
         return ChatReply(completion.model, choice.message.content, calls, choice.finish_reason, used)
+
+
+def _known(tokens: object) -> int | None:
+    """The provider's count, or None where it reported something that is none."""
+    return tokens if is_token_count(tokens) else None
 
 
 def classify(error: BaseException) -> FailureType | None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from harness.events.annotation import CaseRecorded, EvaluationRecorded, FeedbackRecorded
 from harness.events.attempt import (
+    NOT_INVOKED,
     AttemptAbandoned,
     AttemptEvent,
     AttemptFailed,
@@ -59,6 +60,7 @@ ACCEPTED_AFTER_TERMINATION = frozenset(
 __all__ = [
     "ACCEPTED_AFTER_TERMINATION",
     "EVENT_TYPES",
+    "NOT_INVOKED",
     "AnswerRecorded",
     "AttemptAbandoned",
     "AttemptEvent",

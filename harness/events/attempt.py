@@ -4,6 +4,9 @@ from typing import Literal
 
 from harness.events.base import BoundaryEvent, Code, Count, Digest, Id, Name
 
+NOT_INVOKED = "NOT_INVOKED"
+"""Why an attempt was abandoned whose operation never began: it used nothing, and no end of it can arrive late."""
+
 
 class AttemptEvent(BoundaryEvent):
     """Any event of one attempt."""

@@ -1,0 +1,163 @@
+"""Whether an attempt may start: a permit, the run, its deadline, its limits, a durable record, in this order (D12).
+
+Nothing may happen without a record (SPEC E3), so a start is awaited until it is durable. What came meanwhile still
+counts: if the run was told to stop by then, the operation is not invoked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+from harness import events as e
+from harness.attempt import Attempt
+from harness.budget import Excess, find_excess
+from harness.cancellation import CancelReason
+from harness.content import Capture, Content
+from harness.context import RunContext
+from harness.engine import Engine
+from harness.errors import LedgerUnavailable
+from harness.ids import boundary_path
+from harness.journal import Permit, Recorded
+from harness.operation import Operation
+from harness.state import scope_of
+from harness.waiting import result_of
+
+DEADLINE = "deadline_us"
+"""The resource that a refusal names where time has run out."""
+
+MIN_PERMIT_TIMEOUT_S = 0.001
+"""At the deadline a permit is still asked for, since the refusal is recorded too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Attempt `number` of an operation asks to be let through."""
+
+    engine: Engine
+    run: RunContext
+    operation: Operation
+    number: int
+    given: Content
+
+    async def attempt(self) -> Attempt:
+        """The attempt, recorded as started.
+
+        Raises `RunEnded` if the run has ended or this attempt would pass a limit, `LedgerUnavailable` if it cannot
+        be recorded; in both cases the operation must not be invoked.
+        """
+        live = self.run.live
+        permit = await self._permit()
+        try:
+            with live.lock:
+                if live.termination is not None:
+                    raise live.ended()
+                if (excess := self._excess()) is None:
+                    attempt, recorded = self._start(permit)
+                else:
+                    recorded = self._refuse(excess)
+            if excess is not None:
+                await self._durable(recorded, self.engine.close_timeout_s)
+                raise live.ended(excess)
+        except BaseException:
+            permit.release()
+            raise
+        try:
+            await self._durable(recorded, self._remaining_s())
+            live.check_running()
+        except BaseException:
+            attempt.abandon(e.NOT_INVOKED)
+            raise
+        return attempt
+
+    @property
+    def _boundary(self) -> str:
+        operation = self.operation
+        return boundary_path(self.run.scope, operation.kind, operation.name, operation.ordinal, self.number)
+
+    @property
+    def _amounts(self) -> dict[str, int]:
+        return self.operation.amounts(len(self.given.data) if self._keeps_input else 0)
+
+    @property
+    def _keeps_input(self) -> bool:
+        return self.operation.capture(self.engine.capture, "input") is Capture.FULL
+
+    def _remaining_s(self) -> float:
+        return self.run.deadline.remaining_ns(self.engine.monotonic_clock) / 1e9
+
+    async def _permit(self) -> Permit:
+        live = self.run.live
+        if live.termination is not None:
+            raise live.ended()
+        try:
+            return await self.engine.permit(max(self._remaining_s(), MIN_PERMIT_TIMEOUT_S))
+        except LedgerUnavailable:
+            live.check_running()
+            live.stop(CancelReason.LEDGER_UNAVAILABLE)
+            raise
+
+    def _excess(self) -> Excess | None:
+        state = self.run.live.state
+        if self.run.deadline.has_passed(self.engine.monotonic_clock):
+            return Excess(DEADLINE, self.run.live.elapsed_us(), state.timeout_us)
+        return find_excess(state.limits, state.usage, self._amounts)
+
+    def _start(self, permit: Permit) -> tuple[Attempt, Future[Recorded]]:
+        """Charge the attempt and record its start, in one append; lock held."""
+        live, operation, engine = self.run.live, self.operation, self.engine
+        attempt = Attempt(engine, self.run, operation, self.number, live.next_attempt_id(), permit)
+        sealed, is_new = live.sealer.seal(self.given, keep=self._keeps_input)
+        is_ambiguous = any(other.scope == scope_of(attempt.boundary) for other in live.state.open_attempts.values())
+        granted = attempt.event(e.ReservationGranted, kind=operation.kind, name=operation.name, usage=self._amounts)
+        started = attempt.event(
+            e.AttemptStarted,
+            kind=operation.kind,
+            name=operation.name,
+            operation=operation.operation.value,
+            attempt=self.number,
+            max_attempts=operation.policy.max_attempts,
+            model=operation.model,
+            call_id=operation.call_id,
+            tool_key=operation.tool_key,
+            effect=operation.effect,
+            ambiguous=True if is_ambiguous else None,
+            input_digest=sealed.digest,
+            input_bytes=sealed.size_bytes,
+            input_stored=self._keeps_input,
+        )
+        return attempt, live.record(granted, started, contents=(sealed,) if is_new else ())
+
+    def _refuse(self, excess: Excess) -> Future[Recorded]:
+        """End the run at the limit that this attempt would pass, and record both; lock held."""
+        live, operation = self.run.live, self.operation
+        rejected = live.event(
+            e.ReservationRejected,
+            boundary=self._boundary,
+            parent_attempt_id=self.run.attempt_id,
+            kind=operation.kind,
+            name=operation.name,
+            resource=excess.resource,
+            amount=excess.amount,
+            used=excess.used,
+            limit=excess.limit,
+        )
+        is_late = excess.resource == DEADLINE
+        reason = CancelReason.DEADLINE_EXCEEDED if is_late else CancelReason.BUDGET_EXHAUSTED
+        recorded = live.stop(reason, excess=excess, before=(rejected,)).recorded
+        assert recorded is not None, "a run without an outcome has lost nothing"
+        return recorded
+
+    async def _durable(self, recorded: Future[Recorded], timeout_s: float) -> None:
+        live = self.run.live
+        try:
+            async with asyncio.timeout(timeout_s) as in_time:
+                await result_of(recorded)
+        except LedgerUnavailable:
+            raise
+        except Exception as error:
+            # Too late, or the run was ended or fenced by someone else, whose record is the outcome.
+            if in_time.expired():
+                live.stop(CancelReason.DEADLINE_EXCEEDED)
+            raise live.ended() from error

@@ -1,0 +1,55 @@
+"""A call at a boundary, with everything that its record says of it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from harness.budget import tool_resource
+from harness.content import Capture, CapturePolicy
+from harness.context import RunContext
+from harness.retry import OperationKind, RetryPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What is called, as which kind of boundary, and under which policy."""
+
+    kind: str
+    """`model`, `tool` or `guard`."""
+    name: str
+    operation: OperationKind
+    policy: RetryPolicy
+    ordinal: int
+    args: Mapping[str, Any]
+    """The arguments by name, for the record."""
+    call: Callable[[RunContext], Any]
+    is_async: bool
+    """Whether `call` gives an awaitable at once; if not, it runs on a thread."""
+    model: str | None = None
+    call_id: str | None = None
+    tool_key: str | None = None
+    effect: str | None = None
+
+    def segments(self, number: int) -> tuple[str, str, str, str]:
+        """The end of the identity of attempt `number`."""
+        return self.kind, self.name, str(self.ordinal), str(number)
+
+    def capture(self, policy: CapturePolicy, role: str) -> Capture:
+        """How much to keep of what it is given or gives: `input`, `output` or `error`."""
+        capture: Capture = getattr(policy, role if role == "error" else f"{self.kind}_{role}")
+        return capture
+
+    def amounts(self, input_bytes: int) -> dict[str, int]:
+        """What one attempt is charged before it starts: its call, and the bytes that are kept of its input."""
+        kept = {"run_bytes": input_bytes} if input_bytes else {}
+        if self.kind == "model":
+            return {"model_calls": 1, **kept}
+        return {"tool_calls": 1, tool_resource(self.name): 1, **kept} if self.kind == "tool" else kept
+
+
+def is_async(fn: Callable[..., Any]) -> bool:
+    """Whether calling `fn` gives an awaitable without running anything."""
+    return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(getattr(fn, "__call__", None))  # noqa: B004

@@ -1,0 +1,28 @@
+"""Ordinals tell apart the boundaries of one kind and name in one scope (SPEC D7)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+
+class Ordinals:
+    """The counters of one scope; use them with the run's lock held.
+
+    A scope remembers its branches, since a branch that is taken up again goes on counting. Nothing remembers the scope
+    of an attempt but the contexts that were handed out in it, so crossing boundaries leaves nothing behind.
+    """
+
+    __slots__ = ("_branches", "_counts")
+
+    def __init__(self) -> None:
+        self._counts: defaultdict[tuple[str, str], int] = defaultdict(int)
+        self._branches: dict[str, Ordinals] = {}
+
+    def next(self, kind: str, name: str) -> int:
+        """The ordinal of the next boundary of this kind and name, from 1."""
+        self._counts[kind, name] += 1
+        return self._counts[kind, name]
+
+    def branch(self, key: str) -> Ordinals:
+        """The counters of the scope `key` inside this one."""
+        return self._branches.setdefault(key, Ordinals())
