@@ -1,9 +1,10 @@
 """The agent: what it is made of, and the run that governs each thing it does."""
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Protocol
 
 from demo.bounds import CHAT_LIMITS, CHAT_TIMEOUT_S
 from demo.errors import DemoError
@@ -11,13 +12,25 @@ from demo.graph.build import Graph
 from demo.memory import Memory
 from demo.model import Trip
 from demo.tools import Sources
-from harness import Harness, HarnessError, Limits, Outcome, RunContext, RunEnded
+from harness import Harness, HarnessError, Limits, Outcome, RunContext, RunEnded, TerminationNotRecorded
 from harness.adapters.openai import Chat
 
 AGENT_NAME = "diagnosis"
 AGENT_VERSION = "1"
 
 log = logging.getLogger(__name__)
+
+
+class Records(Protocol):
+    """What is recorded of sessions and runs beside their boundaries; a `Ledger` does it."""
+
+    async def open_session(self, session_id: str) -> None:
+        """Make sure that the session exists before its run does (SPEC R1)."""
+
+    async def record_evaluation(
+        self, session_id: str, run_id: str, *, evaluator: str, verdict: str, rationale: str | None = None
+    ) -> None:
+        """Record a verdict on a run (SPEC R7)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +41,7 @@ class Agent:
     chat: Chat
     sources: Sources
     memory: Memory
-    open_session: Callable[[str], Awaitable[object]]
-    """Makes sure that the session exists before its run does (SPEC R1)."""
+    records: Records
     graph: Graph
     limits: Limits = CHAT_LIMITS
     timeout_s: float = CHAT_TIMEOUT_S
@@ -41,7 +53,7 @@ class Agent:
     @asynccontextmanager
     async def run(self, session_id: str, question: str) -> AsyncIterator[RunContext]:
         """A run of the session; once it has begun, whatever ends it early is a `RunEnded` with both ids (SPEC D14)."""
-        await self.open_session(session_id)
+        await self.records.open_session(session_id)
         run: RunContext | None = None
         try:
             async with self.harness.run(
@@ -56,7 +68,7 @@ class Agent:
                 except DemoError as error:
                     run.lifecycle.finish(Outcome.FAILED, error.code.upper())
                     raise
-        except RunEnded:
+        except (RunEnded, TerminationNotRecorded):
             raise
         except Exception as error:
             end = None if run is None else run.lifecycle.termination

@@ -1,18 +1,17 @@
 """A check of the whole machine, told piece by piece as server-sent messages (SPEC R7)."""
 
+import json
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 from demo.agent import Agent
-from demo.evaluation import RuleEvaluation, evaluate_report
+from demo.evaluation import RULE_EVALUATION, RuleEvaluation, evaluate_report
 from demo.investigation import investigate
 from demo.memory import Turn
 from demo.model import Trip, system, user
 from demo.prompts import ANSWER, INVESTIGATE, WHOLE_MACHINE_CHECK
 from demo.router import Flow
 from harness import RunContext
-
-RULE_EVALUATION = "aiops_rule_evaluation"
 
 Emit = Callable[[dict[str, Any]], Awaitable[None]]
 
@@ -26,15 +25,22 @@ async def check_machine(
         started(run)
         await emit({"type": "metadata", "sessionId": session_id, "runId": run.run_id})
         agent.harness.select_flow(run, Flow.AI_OPS.value)
-        report = await _report(agent.trip(run), asked)
+        report, evaluation = await _report(agent.trip(run), asked)
         agent.harness.answer(run, report)
         for piece in pieces(report):
             await emit({"type": "content", "data": piece})
+    await agent.records.record_evaluation(
+        session_id,
+        run.run_id,
+        evaluator=RULE_EVALUATION,
+        verdict=evaluation["verdict"],
+        rationale=json.dumps(evaluation),
+    )
     await agent.memory.remember(session_id, Turn(asked, report))
     await emit({"type": "done", "data": None})
 
 
-async def _report(trip: Trip, question: str) -> str:
+async def _report(trip: Trip, question: str) -> tuple[str, RuleEvaluation]:
     """Look at everything, write the report, and check it by rules."""
     found = await investigate(trip.branch("inspector"), [user(question)], prompt=INVESTIGATE, step="inspector")
     if found.failure is not None:
@@ -45,8 +51,7 @@ async def _report(trip: Trip, question: str) -> str:
     def evaluate(run: RunContext) -> RuleEvaluation:
         return evaluate_report(report, found.results)
 
-    await trip.harness.guard(trip.branch("evaluation").run, RULE_EVALUATION, evaluate)
-    return report
+    return report, await trip.harness.guard(trip.branch("evaluation").run, RULE_EVALUATION, evaluate)
 
 
 def pieces(report: str) -> Iterator[str]:

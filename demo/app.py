@@ -7,7 +7,7 @@ from starlette.applications import Starlette
 
 from demo.agent import Agent
 from demo.api import Api
-from demo.bounds import ACTIVE_RUNS_MAX
+from demo.bounds import ACTIVE_RUNS_MAX, MEMORY_TTL_S
 from demo.graph import diagnosis_graph
 from demo.jobs import Jobs
 from demo.memory import SqliteMemory
@@ -28,14 +28,14 @@ async def open_app(settings: Settings) -> AsyncIterator[Starlette]:
     client = openai_adapter.make_async_client(
         base_url=provider.base_url, api_key=provider.api_key, timeout_s=settings.model_timeout_s
     )
-    async with await Ledger.open(settings.db_url) as ledger, client:
+    async with await Ledger.open(settings.db_url, session_ttl_s=MEMORY_TTL_S) as ledger, client:
         with closing(SqliteMemory(settings.memory_path, clock)) as memory:
             agent = Agent(
                 harness=Harness(ledger.journal, ids=ids, classifiers=(openai_adapter.classify, failure_type)),
                 chat=openai_adapter.Chat(client, provider.model),
                 sources=Sources(settings.log_folder),
                 memory=memory,
-                open_session=ledger.open_session,
+                records=ledger,
                 graph=diagnosis_graph(),
                 limits=settings.limits,
                 timeout_s=settings.timeout_s,

@@ -6,6 +6,8 @@ from typing import TypedDict
 from demo.rules.findings import Severity, findings
 from demo.rules.results import Result, measured, of_tool
 
+RULE_EVALUATION = "aiops_rule_evaluation"
+"""Its name in the record, and under `self_evaluation`."""
 RULES_VERSION = 1
 
 

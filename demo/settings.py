@@ -10,8 +10,6 @@ from demo.errors import DemoError
 from demo.offline_model import MODEL_NAME
 from harness import Limits
 
-DEFAULT_DATA_FOLDER = Path("data")
-DEFAULT_LOG_FOLDER = Path("/var/log")
 NO_KEY = "none"
 """Sent where no key is set: servers on this machine ask for none."""
 

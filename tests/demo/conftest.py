@@ -10,6 +10,7 @@ from demo.bounds import CHAT_LIMITS
 from demo.offline_model import create_offline_model
 from demo.serving import serving
 from harness import Harness, MemoryJournal, RunContext, SystemWallClock
+from tests.demo.chats import agent_over
 
 
 @asynccontextmanager
@@ -33,3 +34,13 @@ def journal() -> MemoryJournal:
 async def run(journal: MemoryJournal) -> AsyncIterator[RunContext]:
     async with Harness(journal).run(session_id="s-1", limits=CHAT_LIMITS, timeout_s=60) as run:
         yield run
+
+
+@pytest.fixture
+def chatting(journal, tmp_path):
+    """`async with chatting(open_model) as agent`: an agent over that model, the offline one unless another is given."""
+
+    def chatting(open_model=offline_model, **settings):
+        return agent_over(journal, tmp_path, open_model, **settings)
+
+    return chatting

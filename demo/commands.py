@@ -1,0 +1,60 @@
+"""The two commands, from start to a clean end: on success, on failure, on Ctrl-C and on SIGTERM."""
+
+import asyncio
+import signal
+import sys
+from pathlib import Path
+from threading import Event
+from types import FrameType
+from typing import Any, NoReturn
+
+from rich.console import Console
+
+from demo.client import Client
+from demo.errors import DemoError
+from demo.launch import demo_served, newest_run
+from demo.script import FIRST_QUESTION, run_demo
+from harness import HarnessError
+from ledger import LedgerError
+
+FAILED = 1
+INTERRUPTED = 130
+"""As shells report a program that was stopped by Ctrl-C."""
+TERMINATED = 143
+"""As shells report a program that was stopped by SIGTERM."""
+
+
+def perform(command: str, console: Console, **where: Any) -> int:
+    """Bring everything up, do the command, take everything down; the exit code."""
+    serves = command == "serve"
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        with demo_served(console, **where) as (url, ledger_file):
+            (keep_serving if serves else run_demo)(console, url, ledger_file)
+    except (DemoError, HarnessError, LedgerError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return FAILED
+    except KeyboardInterrupt:
+        return 0 if serves else INTERRUPTED
+    except SystemExit:
+        return 0 if serves else TERMINATED
+    return 0
+
+
+def keep_serving(console: Console, url: str, ledger_file: Path) -> None:
+    """Print the page of the newest run, which is asked for if there is none, then serve until told to stop."""
+    newest = asyncio.run(newest_run(ledger_file))
+    with Client(url) as client:
+        if newest is None:
+            console.print(f"· asking: {FIRST_QUESTION}", style="dim")
+            asked = client.chat(FIRST_QUESTION)
+            newest = (asked.session_id, asked.run_id)
+        page = client.trace_page(*newest)
+    console.print("\nA run to look at (Ctrl-C stops the server):")
+    console.print(page, soft_wrap=True, style="bold")
+    Event().wait()
+
+
+def _terminate(number: int, frame: FrameType | None) -> NoReturn:
+    """End as on an error, so that everything is closed."""
+    raise SystemExit(TERMINATED)

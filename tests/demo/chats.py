@@ -1,0 +1,77 @@
+"""An agent for tests: the real graph and tools over a model on a real socket, and what its journal holds."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from demo.agent import Agent
+from demo.bounds import CHAT_LIMITS
+from demo.chat import ChatAnswer, answer_question
+from demo.graph import diagnosis_graph
+from demo.memory import SqliteMemory
+from demo.offline_model import MODEL_NAME
+from demo.serving import OpenApp, serving
+from demo.tools import Sources
+from demo.tools.errors import failure_type
+from harness import Harness, Limits, MemoryJournal, SystemWallClock
+from harness.adapters import openai as openai_adapter
+
+DISKS = "Is any disk close to full?"
+
+
+class NoRecords:
+    """Sessions and evaluations are of no concern where there is no ledger."""
+
+    async def open_session(self, session_id: str) -> None: ...
+
+    async def record_evaluation(self, session_id: str, run_id: str, **fields: Any) -> None: ...
+
+
+@asynccontextmanager
+async def agent_over(
+    journal: MemoryJournal, folder: Path, open_model: OpenApp, **settings: Any
+) -> AsyncIterator[Agent]:
+    """An agent that asks the model which `open_model` opens, and looks at one log file in `folder`."""
+    (folder / "logs").mkdir()
+    (folder / "logs" / "app.log").write_text("kernel: No space left on device\n")
+
+    with serving("model", open_model) as url:
+        async with openai_adapter.make_async_client(base_url=f"{url}/v1", api_key="k", timeout_s=10) as client:
+            memory = SqliteMemory(folder / "memory.db", SystemWallClock())
+            yield Agent(
+                harness=Harness(journal, classifiers=(openai_adapter.classify, failure_type)),
+                chat=openai_adapter.Chat(client, MODEL_NAME),
+                sources=Sources(folder / "logs"),
+                memory=memory,
+                records=NoRecords(),
+                graph=diagnosis_graph(),
+                **settings,
+            )
+            memory.close()
+
+
+async def ask(agent: Agent, question: str, session_id: str = "s-1", **settings: Any) -> ChatAnswer:
+    """One question in a run of its own."""
+    return await answer_question(agent, session_id, question, **({"started": lambda run: None} | settings))
+
+
+def transitions(journal: MemoryJournal, run_id: str) -> list[tuple[str | None, str, str]]:
+    """From where to where the graph went, and why."""
+    return [(event.from_node, event.to_node, event.cause) for event in of_type(journal, run_id, "graph.transitioned")]
+
+
+def of_type(journal: MemoryJournal, run_id: str, kind: str) -> list[Any]:
+    """The run's events of one type."""
+    return [event for event in journal.events(run_id) if event.type == kind]
+
+
+def started(journal: MemoryJournal, run_id: str, part: str) -> list[Any]:
+    """The run's attempts whose boundary has `part` in it, such as `/tool/`."""
+    return [event for event in of_type(journal, run_id, "attempt.started") if part in event.boundary]
+
+
+def limits(**changes: Any) -> Limits:
+    """The limits of a chat, some of them changed."""
+    names = ("model_calls", "tool_calls", "per_tool", "input_tokens", "output_tokens", "total_tokens", "run_bytes")
+    return Limits(**({name: getattr(CHAT_LIMITS, name) for name in names} | changes))
