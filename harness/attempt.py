@@ -122,7 +122,7 @@ class Attempt:
         if self.live.failure is not None:
             self._permit.release()
             return
-        recorded = self.live.record(*events, contents=contents)
+        recorded = self.live.record(*events, contents=contents, is_awaited=False)
         recorded.add_done_callback(lambda _: self._permit.release())
         self.live.stop_if_overrun(overflow)
 

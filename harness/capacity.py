@@ -41,7 +41,8 @@ class RunCapacity:
             if excess is not None:
                 raise CapacityExceeded(amount_bytes=size_bytes, used_bytes=excess.used, limit_bytes=excess.limit)
             boundary = boundary_path((), "capacity", name, live.ordinals.next("capacity", name), 1)
-            live.record(live.event(ReservationGranted, boundary=boundary, kind="capacity", name=name, usage=amounts))
+            granted = live.event(ReservationGranted, boundary=boundary, kind="capacity", name=name, usage=amounts)
+            live.record(granted, is_awaited=False)
 
 
 def check_size(size_bytes: object) -> None:

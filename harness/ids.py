@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
+import threading
 from typing import Protocol, TypeGuard
 from urllib.parse import quote
 
@@ -12,6 +14,9 @@ from harness.errors import InvalidInput
 MAX_ID_CHARS = 128
 MAX_NAME_CHARS = 256
 MAX_BOUNDARY_CHARS = 1024
+SALT_BYTES = 32
+SALTS_DRAWN = 64
+"""Salts that are drawn from the system at a time."""
 
 ID_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
 CODE_PATTERN = r"[A-Za-z][A-Za-z0-9_.]{0,63}"
@@ -92,6 +97,11 @@ class IdSource(Protocol):
 class RandomIds:
     """Ids from the operating system's randomness; 80 bits for a run, 64 for a writer."""
 
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._salts: list[bytes] = []
+        self._process_id = os.getpid()
+
     def run_id(self) -> str:
         return f"run-{secrets.token_hex(10)}"
 
@@ -99,7 +109,13 @@ class RandomIds:
         return f"w{secrets.token_hex(8)}"
 
     def salt(self) -> bytes:
-        return secrets.token_bytes(32)
+        # Asking the system for each salt can cost as much as the commit that stores it.
+        with self._lock:
+            if not self._salts or self._process_id != os.getpid():
+                drawn = secrets.token_bytes(SALT_BYTES * SALTS_DRAWN)
+                self._salts = [drawn[at : at + SALT_BYTES] for at in range(0, len(drawn), SALT_BYTES)]
+                self._process_id = os.getpid()
+            return self._salts.pop()
 
     def fraction(self) -> float:
         return secrets.randbelow(1 << 53) / (1 << 53)

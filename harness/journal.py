@@ -24,6 +24,8 @@ class Submission:
     contents: tuple[SealedContent, ...] = ()
     resumes: bool = False
     """True for the first submission after a failed one; without it a run that lost a submission is refused."""
+    is_awaited: bool = True
+    """False where no work waits for it: a journal may hold it back for a moment, to write it with what comes next."""
 
 
 @dataclass(frozen=True, slots=True)

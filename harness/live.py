@@ -140,7 +140,11 @@ class LiveRun:
         )
 
     def record(
-        self, *events: RunEvent, contents: tuple[SealedContent, ...] = (), resumes: bool = False
+        self,
+        *events: RunEvent,
+        contents: tuple[SealedContent, ...] = (),
+        resumes: bool = False,
+        is_awaited: bool = True,
     ) -> Future[Recorded]:
         """Submit events that belong together; call with the lock held. The future completes once the run knows.
 
@@ -151,8 +155,9 @@ class LiveRun:
         state = self._durable if resumes else self._state
         for event in events:
             state = evolve(state, event) if state is not None else begin(event)
+        submission = Submission(self.session_id, self.run_id, events, contents, resumes, is_awaited)
         try:
-            submitted = self._journal.submit(Submission(self.session_id, self.run_id, events, contents, resumes))
+            submitted = self._journal.submit(submission)
         except Exception:
             self.sealer.forget()
             raise

@@ -171,7 +171,8 @@ class Harness:
         with live.lock:
             live.check_running()
             boundary = run.boundary("flow", check_code("flow", flow))
-            live.record(live.event(e.FlowSelected, boundary=boundary, flow=flow, parent_attempt_id=run.attempt_id))
+            selected = live.event(e.FlowSelected, boundary=boundary, flow=flow, parent_attempt_id=run.attempt_id)
+            live.record(selected, is_awaited=False)
 
     def transition(self, run: RunContext, from_node: str | None, to_node: str, *, cause: str = "NEXT") -> None:
         """Record that the graph enters `to_node`; `from_node` is None at its entry. `RunEnded` if it may not."""
@@ -182,7 +183,8 @@ class Harness:
             if from_node is not None:
                 fields["from_node"] = check_name("from_node", from_node)
             boundary = run.boundary("transition", to_node)
-            live.record(live.event(e.GraphTransitioned, boundary=boundary, parent_attempt_id=run.attempt_id, **fields))
+            entered = live.event(e.GraphTransitioned, boundary=boundary, parent_attempt_id=run.attempt_id, **fields)
+            live.record(entered, is_awaited=False)
 
     def finish_graph(self, run: RunContext, *, final_node: str, reason: str, degraded: bool = False) -> None:
         """Record where and why the graph ended; `degraded` where a fallback gave the answer."""
@@ -190,7 +192,8 @@ class Harness:
         with live.lock:
             live.check_running()
             fields = {"final_node": check_name("final_node", final_node), "reason": check_code("reason", reason)}
-            live.record(live.event(e.GraphFinished, boundary=live.once("graph"), degraded=bool(degraded), **fields))
+            finished = live.event(e.GraphFinished, boundary=live.once("graph"), degraded=bool(degraded), **fields)
+            live.record(finished, is_awaited=False)
 
     def answer(self, run: RunContext, text: str | bytes) -> None:
         """Give the run's one answer; it is recorded together with the termination."""
@@ -218,7 +221,8 @@ class Harness:
             boundary = run.boundary("capacity", name)
             excess = find_excess(live.state.limits, live.state.usage, amounts)
             if excess is None:
-                live.record(live.event(e.ReservationGranted, boundary=boundary, usage=amounts, **fields))
+                granted = live.event(e.ReservationGranted, boundary=boundary, usage=amounts, **fields)
+                live.record(granted, is_awaited=False)
                 return
             fields |= {"resource": excess.resource}
             figures = {"amount": excess.amount, "used": excess.used, "limit": excess.limit}

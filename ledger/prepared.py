@@ -34,6 +34,7 @@ class Append:
     contents: tuple[SealedContent, ...]
     resumes: bool
     size_bytes: int
+    is_awaited: bool = True
     seq_expected: int | None = None
     """The position it was decided on; None where any will do."""
 
@@ -76,6 +77,7 @@ def prepare(submission: Submission, *, seq_expected: int | None = None) -> Appen
         contents=submission.contents,
         resumes=submission.resumes,
         size_bytes=size_bytes,
+        is_awaited=submission.is_awaited,
         seq_expected=seq_expected,
     )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import logging
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -41,6 +42,8 @@ class WriterLimits:
     """Bytes in one transaction, unless one append alone has more."""
     broken_runs_max: int = 10_000
     """Runs remembered for having lost a submission; an older one's events are still checked by the fold."""
+    linger_s: float = 0.005
+    """How long what no work waits for may be held back, to share the commit of what comes next."""
     rest_after_s: float = 0.5
     """Idle time after which the store may tidy up."""
     exit_timeout_s: float = 5.0
@@ -162,10 +165,12 @@ class Writer:
 
     def _gather(self, first: _Waiting) -> tuple[list[_Waiting], _Item, bool]:
         """Everything that waits and fits with `first`; the next item if it does not; whether the end was seen."""
-        group, size_bytes = [first], first.append.size_bytes
+        group, size_bytes, is_awaited = [first], first.append.size_bytes, first.append.is_awaited
+        until_s = time.monotonic() + self._limits.linger_s
         while len(group) < self._limits.batch_appends_max:
+            pause_s = 0.0 if is_awaited else until_s - time.monotonic()
             try:
-                item = self._queue.get_nowait()
+                item = self._queue.get(timeout=pause_s) if pause_s > 0 else self._queue.get_nowait()
             except Empty:
                 return group, None, False
             if item is None:
@@ -176,6 +181,7 @@ class Writer:
             if size_bytes > self._limits.batch_bytes_max:
                 return group, item, False
             group.append(item)
+            is_awaited = is_awaited or item.append.is_awaited
         return group, None, False
 
     def _write(self, group: list[_Waiting]) -> None:
