@@ -59,7 +59,7 @@ INSERT_CONTENT = (
 UPSERT_RUN = _upsert("diagnosis_run", RunRow._fields, ("run_id",), RUN_FIXED)
 UPSERT_STEP = _upsert("agent_step", StepRow._fields, ("run_id", "step_no"), ATTEMPT_FIXED)
 UPSERT_TOOL = _upsert("tool_invocation", ToolRow._fields, ("run_id", "invocation_no"), ATTEMPT_FIXED)
-UPSERT_CASE = _upsert("case_library", CaseRow._fields, ("case_id",), CASE_FIXED)
+UPSERT_CASE = _upsert("case_library", CaseRow._fields, ("diagnosis_id",), CASE_FIXED)
 ADD_TO_SESSION = (
     f"INSERT INTO chat_session ({', '.join(SessionShare._fields)}, expires_us)"  # noqa: S608 - names of ours
     " VALUES (?1, ?2, ?3, ?4, ?5, ?3 + ?5)"
