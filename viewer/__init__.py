@@ -1,5 +1,1 @@
-"""The viewer shows exactly one run, exactly as it happened, and serves the read API."""
-
-from viewer.app import create_app
-
-__all__ = ["create_app"]
+"""Shows exactly one run, exactly as it happened, as pages and as JSON. Start with `viewer.app.create_app`."""

@@ -18,9 +18,9 @@ def trace_body(trace: RunTrace) -> Json:
         "run": run_body(trace),
         "agentSteps": [step_body(step) for step in trace.agent_steps],
         "toolInvocations": [tool_body(tool) for tool in trace.tool_invocations],
-        "selfEvaluation": _open(trace.self_evaluation),
+        "selfEvaluation": evaluation_body(trace.self_evaluation),
         "answer": None if trace.answer is None else trace.answer.text,
-        "feedback": _open(trace.feedback),
+        "feedback": feedback_body(trace.feedback),
     }
 
 
@@ -145,6 +145,19 @@ def content_body(content: ContentView | None, *, described_only: bool = False) -
     return body if described_only else {**body, "text": content.text}
 
 
+def evaluation_body(evaluation: Mapping[str, Any] | None) -> Json | None:
+    """What each evaluator said, by the evaluator's exact name (SPEC R7)."""
+    return None if evaluation is None else {name: camel(said) for name, said in evaluation.items()}
+
+
+def feedback_body(feedback: Mapping[str, Any] | None) -> Json | None:
+    """The feedback that counts."""
+    if feedback is None:
+        return None
+    body: Json = camel({key: value for key, value in feedback.items() if key != "recorded_us"})
+    return {**body, "recordedAt": _instant(feedback.get("recorded_us"))}
+
+
 def camel(value: Any) -> Any:
     """A parsed structure with the keys of its mappings in camelCase."""
     if isinstance(value, Mapping):
@@ -166,17 +179,6 @@ def _resources(amounts: Mapping[str, int]) -> Json:
     if "toolDefault" in body:
         body["perToolDefault"] = body.pop("toolDefault")
     return body
-
-
-def _open(value: Any) -> Any:
-    """A stored structure as it is, with content in it given as the API gives all content."""
-    if isinstance(value, ContentView):
-        return content_body(value)
-    if isinstance(value, Mapping):
-        return {str(key): _open(child) for key, child in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_open(child) for child in value]
-    return value
 
 
 def _instant(epoch_us: int | None) -> str | None:

@@ -2,16 +2,17 @@
 
 import hashlib
 
+from ledger.projections.rows import FOLD_VERSION
 from ledger.records import RunTrace
 from viewer.bodies import canonical, session_body
 
 TRACE_FORMAT = 1
-"""Raised whenever the same rows would be given as another body."""
+"""Raised whenever the same rows would be given as another body; `FOLD_VERSION` is the version of the rows."""
 
 
 def trace_etag(trace: RunTrace) -> str:
     """Strong tag over the run's head, the session row with its computed status, and the projection's version."""
-    facts = [TRACE_FORMAT, trace.run.head_link, trace.run.event_count, session_body(trace.chat_session)]
+    facts = [TRACE_FORMAT, FOLD_VERSION, trace.run.head_link, trace.run.event_count, session_body(trace.chat_session)]
     return f'"{hashlib.sha256(canonical(facts)).hexdigest()[:32]}"'
 
 

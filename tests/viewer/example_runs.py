@@ -1,6 +1,6 @@
 """Example runs: one for each way a run can look."""
 
-from tests.viewer.fake_run import START_US, FakeRun, content
+from tests.viewer.fake_run import START_US, FakeRun
 
 LIMITS = {
     "model_calls": 8,
@@ -105,7 +105,7 @@ def success_run() -> FakeRun:
     run.model(1_690, 2_480, "composer", scope="composer.4", tokens=(1_420, 96), output="No.")
     run.charge(run_bytes=9_800)
     run.evaluation = {"rules": {"verdict": "PASS", "cites_evidence": 2}}
-    run.feedback = {"useful": True, "comment": content("Exactly what I needed.")}
+    run.feedback = {"useful": True, "comment": "Exactly what I needed.", "recorded_us": START_US + 160_000_000}
     return run.end(
         2_500,
         "SUCCESS",
@@ -180,7 +180,7 @@ def hostile_run() -> FakeRun:
     run.model(480, 500, "<em>m</em>", scope="executor.2", output=" ".join(HOSTILE), model="<model>")
     run.transition(505, "<script>n</script>", "'\"></svg>")
     run.evaluation = {SCRIPT: HOSTILE}
-    run.feedback = {"useful": False, "comment": content(" ".join(HOSTILE))}
+    run.feedback = {"useful": False, "comment": " ".join(HOSTILE)}
     return run.end(510, "FAILED", "UNHANDLED", answer=" ".join(HOSTILE), error=" ".join(HOSTILE))
 
 

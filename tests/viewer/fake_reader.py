@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 
-from ledger.errors import InvalidCursor, LedgerError, RunNotFound, SessionNotFound
+from ledger.errors import InvalidCursor, LedgerError, LedgerUnreadable, RunNotFound, SessionNotFound
 from ledger.records import ChatSession, Page, RecordedEvent, RunSummary, RunTrace
 from tests.viewer.fake_run import START_US, FakeRun
 
@@ -16,6 +17,7 @@ class FakeReader:
         self.empty_sessions = set(empty_sessions)
         self.fails: Exception | None = None
         """Raised by every method, where set."""
+        self.expired = False
 
     async def session(self, session_id: str) -> ChatSession:
         self._check()
@@ -35,7 +37,8 @@ class FakeReader:
         return self._page(list(self.runs.values()), limit, cursor)
 
     async def trace(self, session_id: str, run_id: str) -> RunTrace:
-        return self._run(session_id, run_id).trace()
+        trace = self._run(session_id, run_id).trace()
+        return replace(trace, chat_session=replace(trace.chat_session, status="EXPIRED")) if self.expired else trace
 
     async def events(self, session_id: str, run_id: str, after_seq: int = 0, limit: int = 200) -> list[RecordedEvent]:
         return self._run(session_id, run_id).events[after_seq : after_seq + limit]
@@ -52,7 +55,7 @@ class FakeReader:
             raise InvalidCursor(cursor)
         skipped = int(cursor or 0)
         newest = sorted(runs, key=lambda run: run.started_us, reverse=True)[skipped:]
-        rows = tuple(replace(run.trace().run.summary) for run in newest[:limit])
+        rows = tuple(run.trace().run.summary for run in newest[:limit])
         return Page(rows, str(skipped + limit) if len(newest) > limit else None)
 
     def _check(self) -> None:
@@ -62,6 +65,4 @@ class FakeReader:
 
 def unreadable() -> LedgerError:
     """What a reader raises whose file is gone."""
-    error = LedgerError("cannot open /secret/place/runs.db")
-    error.code = "ledger_unreadable"
-    return error
+    return LedgerUnreadable(Path("/secret/place/runs.db"), "cannot be opened")

@@ -13,7 +13,7 @@ NODE_HEIGHT = 30
 NODE_WIDTH_MIN = 104
 ROW_HEIGHT = 74
 GAP = 16
-LANE_WIDTH = 22
+LANE_GAP = 6
 MARGIN = 6
 ENTRY_HEIGHT = 40
 """Above the first row, for the arrow that comes from outside."""
@@ -79,10 +79,9 @@ def graph(transitions: Sequence[Transition]) -> Graph | None:
     ranks = _ranks(drawn)
     top = MARGIN + (ENTRY_HEIGHT if any(step.source is None for step in drawn) else 0)
     boxes, inner_width = _boxes(ranks, last=drawn[-1].target, top=top)
-    edges, lanes = _edges(drawn, ranks, boxes, inner_width)
+    edges, right = _edges(drawn, ranks, boxes, inner_width)
     height = boxes[max(ranks, key=lambda name: ranks[name])].y + NODE_HEIGHT / 2 + MARGIN
-    width = inner_width + MARGIN * 2 + (lanes * LANE_WIDTH + 10 if lanes else 0)
-    return Graph(round(width, 1), height, tuple(boxes.values()), edges, len(drawn), len(transitions))
+    return Graph(round(right + MARGIN, 1), height, tuple(boxes.values()), edges, len(drawn), len(transitions))
 
 
 def _ranks(transitions: Sequence[Transition]) -> dict[str, int]:
@@ -115,12 +114,12 @@ def _boxes(ranks: dict[str, int], *, last: str, top: float) -> tuple[dict[str, G
 
 def _edges(
     transitions: Sequence[Transition], ranks: dict[str, int], boxes: dict[str, GraphNode], inner_width: float
-) -> tuple[tuple[Edge, ...], int]:
-    """The edges, and how many lanes along the right side they took."""
+) -> tuple[tuple[Edge, ...], float]:
+    """The edges, and how far right the lanes along the side reach."""
     walked: dict[tuple[str | None, str], list[Transition]] = {}
     for step in transitions:
         walked.setdefault((step.source, step.target), []).append(step)
-    edges, lanes = [], 0
+    edges, right = [], MARGIN + inner_width
     for (source, target), steps in walked.items():
         numbers = _numbers(steps)
         badge_width = max(18.0, len(numbers) * 6.6 + 10)
@@ -130,10 +129,11 @@ def _edges(
         elif ranks[target] == ranks[source] + 1:
             path, x, y = _down(boxes[source], boxes[target])
         else:
-            lanes += 1
-            path, x, y = _around(boxes[source], boxes[target], MARGIN + inner_width + lanes * LANE_WIDTH)
+            lane_x = right + LANE_GAP + badge_width / 2
+            right = lane_x + badge_width / 2
+            path, x, y = _around(boxes[source], boxes[target], round(lane_x, 1))
         edges.append(Edge(path, numbers, x, y, round(badge_width, 1), causes))
-    return tuple(edges), lanes
+    return tuple(edges), right
 
 
 def _numbers(steps: Sequence[Transition]) -> str:

@@ -7,8 +7,6 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from ledger.records import ContentView
-
 NODES_MAX = 400
 DEPTH_MAX = 24
 SIZE_MAX_BYTES = 131_072
@@ -103,8 +101,6 @@ def _members(value: object) -> list[tuple[str, object]] | None:
 def _scalar(value: object) -> tuple[str, str]:
     if isinstance(value, _Number) or (isinstance(value, (int, float)) and not isinstance(value, bool)):
         return "number", str(value)
-    if isinstance(value, ContentView):
-        return ("string", value.text) if value.text is not None else ("cut", value.state.replace("_", " "))
     if isinstance(value, str):
         return "string", value
     return "word", json.dumps(value, default=str)

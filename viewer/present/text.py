@@ -74,10 +74,9 @@ class Window:
 
 
 def window(data: bytes, start: int = 0, length_bytes: int = WINDOW_SIZE_BYTES) -> Window:
-    """The window that begins at `start`, moved so that no UTF-8 character is cut in two."""
+    """The window of about `length_bytes`, at least 4, that begins at `start`; it cuts no UTF-8 character in two."""
     begin = _boundary(data, min(max(start, 0), len(data)))
     end = len(data) if len(data) - begin <= length_bytes else _boundary(data, begin + length_bytes)
-    end = max(end, min(begin + 1, len(data)))
     return Window(
         text=data[begin:end].decode("utf-8", "replace"),
         start=begin,
@@ -90,9 +89,13 @@ def window(data: bytes, start: int = 0, length_bytes: int = WINDOW_SIZE_BYTES) -
 
 def _boundary(data: bytes, at: int) -> int:
     """The start of the character that `at` lies in; bytes that are no UTF-8 are left where they are."""
-    for back in range(4):
-        if at - back < 0 or at - back >= len(data) or data[at - back] & 0xC0 != 0x80:
-            return at - back if back == 0 or at - back >= 0 else at
+    if at >= len(data) or data[at] & 0xC0 != 0x80:
+        return at
+    for back in range(1, min(4, at + 1)):
+        byte = data[at - back]
+        if byte & 0xC0 != 0x80:
+            length = 4 if byte >= 0xF0 else 3 if byte >= 0xE0 else 2 if byte >= 0xC0 else 1
+            return at - back if length > back else at
     return at
 
 

@@ -5,13 +5,14 @@ import { addLocalTimes } from "/static/js/local-time.js";
 
 const PAUSE_MS = 2000;
 const PAUSE_MAX_MS = 30000;
+const FOLLOWING = "Live: this page follows the run.";
 
 class LiveRun extends HTMLElement {
   #left = null;
 
   connectedCallback() {
     this.#left = new AbortController();
-    this.#say("Live");
+    this.#say(FOLLOWING);
     this.#follow(this.#left.signal);
   }
 
@@ -30,7 +31,7 @@ class LiveRun extends HTMLElement {
         if (answer.status === 404) return this.#say("This run is no longer in the ledger.");
         if (answer.status === 200) return await this.#showAnew(signal);
         if (answer.status !== 304) throw new Error(answer.statusText);
-        this.#say("Live");
+        this.#say(FOLLOWING);
         pause = PAUSE_MS;
       } catch {
         if (signal.aborted) return undefined;

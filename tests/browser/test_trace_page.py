@@ -1,0 +1,128 @@
+"""The trace page in headless Chromium."""
+
+from importlib.resources import files
+
+import pytest
+
+BUDGET = "/trace?sessionId=s-42&runId=run-019ad3c1"
+SUCCESS = "/trace?sessionId=s-42&runId=run-019ad3d7"
+RUNNING = "/trace?sessionId=s-43&runId=run-live"
+HOSTILE = "/trace?sessionId=s-666&runId=run-hostile"
+PATHS = ["/", "/sessions/s-42", f"{BUDGET}&event=12&content=tool-2-output", SUCCESS, HOSTILE]
+
+WIDE = {"width": 1440, "height": 1000}
+PHONE = {"width": 390, "height": 844}
+
+AXE = (files("axe_playwright_python") / "axe.min.js").read_text()
+
+
+def test_the_page_says_in_words_how_the_run_ended(watch):
+    page = watch(viewport=WIDE).open(BUDGET)
+    assert page.title() == "Why did the nightly import stop on db-3? · Tachograph"
+    assert page.get_by_role("heading", level=1).inner_text() == "Why did the nightly import stop on db-3?"
+    assert "a sixth query_logs call would have passed its limit of 5" in page.locator(".why").inner_text()
+    assert page.locator(".gauges .binding .label").inner_text() == "query_logs"
+    assert page.locator(".graph .node").count() == 3
+    assert page.locator(".tl-row.refused").count() == 1
+    assert page.locator("table.events tbody tr").count() == 44
+
+
+def test_the_page_is_complete_without_javascript(watch):
+    page = watch(java_script_enabled=False).open(BUDGET)
+    assert "a sixth query_logs call" in page.locator(".why").inner_text()
+    page.locator("#tool-2 summary").first.click()
+    assert page.locator("#tool-2-output").is_visible()
+    page.locator("#e5 td a").click()
+    assert page.url.endswith("&event=5#e5")
+    assert page.locator(".inspector h2").inner_text() == "Event 5"
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_to_complain_about(watch, path, scheme):
+    page = watch(viewport=WIDE, color_scheme=scheme).open(path)
+    page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
+    page.evaluate(AXE)
+    found = page.evaluate("axe.run()")
+    assert [(rule["id"], [node["html"][:120] for node in rule["nodes"]]) for rule in found["violations"]] == []
+    assert len(found["passes"]) > 10
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("width", [320, 390, 768, 1440])
+def test_no_page_scrolls_sideways(watch, path, width):
+    page = watch(viewport={"width": width, "height": 800}).open(path)
+    page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("viewport", [WIDE, PHONE])
+def test_the_whole_run_is_in_view_on_the_timeline(watch, viewport):
+    page = watch(viewport=viewport).open(BUDGET)
+    tracks = page.locator(".tl-row:not(.tl-head) .tl-track")
+    bars = page.locator(".tl-track .bar")
+    track = tracks.first.bounding_box()
+    boxes = [bars.nth(index).bounding_box() for index in range(bars.count())]
+    assert len(boxes) >= 14
+    assert min(box["x"] for box in boxes) < track["x"] + 0.05 * track["width"]
+    assert all(box["x"] + box["width"] <= track["x"] + track["width"] + 2 for box in boxes)
+    assert max(box["x"] + box["width"] for box in boxes) > track["x"] + 0.9 * track["width"]
+
+
+def test_nothing_of_a_runs_content_runs_or_loads(watch):  # CASES 46
+    watched = watch(viewport=WIDE)
+    for path in (HOSTILE, f"{HOSTILE}&content=tool-9-output", f"{HOSTILE}&event=3", "/sessions/s-666", "/"):
+        page = watched.open(path)
+        page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
+        assert page.evaluate("window.pwned") is None
+        assert page.locator("main img, main iframe, main form, main script, main svg script").count() == 0
+    assert watched.left_the_origin == []
+    assert watched.problems == []
+
+
+def test_an_injected_inline_script_is_stopped_by_the_policy(browser, origin):
+    """The second line of defence: were something to slip through, the browser would still not run it."""
+    context = browser.new_context()
+    page = context.new_page()
+    refusals: list[str] = []
+    page.on("console", lambda message: refusals.append(message.text))
+    page.goto(f"{origin}{BUDGET}")
+    page.evaluate(
+        """() => {
+          const script = document.createElement('script');
+          script.textContent = 'window.pwned = 1';
+          document.body.append(script);
+          document.body.insertAdjacentHTML('beforeend', '<img src=x onerror="window.pwned = 2">');
+        }"""
+    )
+    page.wait_for_function("document.images[0].complete")
+    assert page.evaluate("window.pwned") is None
+    assert any("Content Security Policy" in refusal for refusal in refusals)
+    context.close()
+
+
+def test_times_show_utc_and_the_readers_own_zone(watch):  # CASES 49
+    page = watch(timezone_id="Asia/Tokyo", locale="en-GB").open(BUDGET)
+    assert page.locator(".verdict time").inner_text() == "30 Nov 2026 01:14:07 UTC (10:14:07 GMT+9)"
+    assert page.locator(".verdict time").get_attribute("datetime") == "2026-11-30T01:14:07.207214Z"
+    there = watch(timezone_id="America/New_York", locale="en-GB").open(BUDGET)
+    assert there.locator(".verdict time").inner_text() == "30 Nov 2026 01:14:07 UTC (29 Nov 20:14:07 GMT-5)"
+
+
+def test_the_keyboard_reaches_everything_and_focus_can_be_seen(watch):
+    page = watch(viewport=WIDE).open(BUDGET)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    seen = set()
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        seen.add(page.evaluate("document.activeElement.closest('section')?.getAttribute('aria-labelledby')"))
+        assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
+    assert {"timeline", "steps", "tools", "graph", "event"} <= seen
+
+
+def test_the_path_for_the_command_line_can_be_copied(watch):
+    page = watch(permissions=["clipboard-read", "clipboard-write"]).open(BUDGET)
+    page.get_by_role("button", name="Copy s-42/run-019ad3c1").click()
+    page.get_by_text("copied").wait_for()
+    assert page.evaluate("navigator.clipboard.readText()") == "s-42/run-019ad3c1"

@@ -1,0 +1,69 @@
+"""`tachograph serve`, as a process."""
+
+import re
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx2
+import pytest
+from click.testing import CliRunner
+
+from ledger import Ledger
+from viewer.serve import serve
+
+ROOT = Path(__file__).parents[2]
+COMMAND = [sys.executable, "-c", "from viewer.serve import serve; serve()"]
+
+
+@pytest.fixture
+async def db(tmp_path) -> str:
+    path = tmp_path / "runs.db"
+    async with await Ledger.open(f"sqlite:///{path}") as ledger:
+        await ledger.open_session("s-1")
+    return f"sqlite:///{path}"
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_it_says_where_it_serves_and_ends_in_peace(db, stop):
+    process = subprocess.Popen(
+        [*COMMAND, "--db", db, "--port", "0"], cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        url = re.search(r"http://127\.0\.0\.1:\d+/", line)
+        assert url, line
+        assert httpx2.get(f"{url[0]}api/chat/session/s-1").json()["data"]["sessionId"] == "s-1"
+        process.send_signal(stop)
+        _, errors = process.communicate(timeout=20)
+        assert (process.returncode, errors) == (0, "")
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "example.org", "169.254.1.1"])
+def test_it_refuses_an_address_that_others_could_reach(host, tmp_path):
+    result = CliRunner().invoke(serve, ["--db", str(tmp_path / "runs.db"), "--host", host])
+    assert result.exit_code == 2
+    assert "there are no access tokens yet" in result.stderr
+
+
+def test_a_port_in_use_is_told_in_one_line(db):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        result = subprocess.run(
+            [*COMMAND, "--db", db, "--port", port], cwd=ROOT, text=True, capture_output=True, check=False
+        )
+    assert result.returncode == 1
+    assert result.stderr == f"Error: cannot listen on 127.0.0.1 port {port}: Address already in use\n"
+
+
+def test_without_a_ledger_it_is_wrong_usage(monkeypatch):
+    monkeypatch.delenv("TACHOGRAPH_DB", raising=False)
+    result = CliRunner().invoke(serve, [])
+    assert result.exit_code == 2
+    assert "TACHOGRAPH_DB" in result.stderr

@@ -1,0 +1,84 @@
+"""From events to spans."""
+
+from harness import events as e
+from tests.viewer.example_runs import LIMITS, budget_run, degraded_run, running_run
+from tests.viewer.fake_run import FakeRun
+from viewer.present.spans import spans_of, spans_of_rows
+
+
+def of(run: FakeRun):
+    return spans_of(run.events, run.tools)
+
+
+def a_run() -> FakeRun:
+    return FakeRun("s", "r", "q", dict(LIMITS)).start()
+
+
+def test_each_attempt_is_a_span_of_its_own_and_the_wait_between_them_too():
+    router = [span for span in of(budget_run()) if span.scope == ("intent_router",)]
+    assert [(span.kind, span.state, span.start_us, span.end_us) for span in router] == [
+        ("model", "failed", 30_000, 120_000),
+        ("wait", "wait", 120_000, 180_000),
+        ("model", "ok", 180_000, 310_000),
+    ]
+    assert [span.note for span in router] == [
+        "attempt 1 of 2 · connection failed",
+        "60 ms",
+        "attempt 2 of 2 · 96 in · 12 out",
+    ]
+
+
+def test_work_that_a_limit_refused_takes_no_time_and_names_the_limit():
+    refused = of(budget_run())[-1]
+    assert (refused.state, refused.start_us, refused.end_us) == ("refused", 4_171_000, 4_171_000)
+    assert refused.note == "refused · 5 of 5 used"
+
+
+def test_a_refusal_by_a_limit_that_is_not_the_tools_own_says_which():
+    run = a_run()
+    run.refuse(10, "query_logs", resource="tool_calls", used=20, limit=20)
+    assert of(run)[0].note == "refused · tool calls: 20 of 20 used"
+
+
+def test_a_failed_tool_says_what_its_exception_said_and_which_arguments_it_had():
+    failed = next(span for span in of(budget_run()) if span.kind == "tool" and span.state == "failed")
+    assert failed.note == "kernel · kern.log: permission denied"
+
+
+def test_an_attempt_without_an_end_is_running():
+    last = of(running_run())[-1]
+    assert (last.name, last.state, last.end_us) == ("query_logs", "running", None)
+
+
+def test_unknown_tokens_are_said_to_be_unknown():
+    planner = next(span for span in of(degraded_run()) if span.kind == "model")
+    assert planner.note == "tokens unknown"
+
+
+def test_a_guard_that_found_nothing_is_told_apart_from_one_that_was_content():
+    guards = [span for span in of(degraded_run()) if span.kind == "guard"]
+    assert [(span.state, span.note) for span in guards] == [("failed", "no evidence")] * 2
+
+
+def test_an_abandoned_attempt_that_ends_late_is_shown_as_late():
+    run = a_run()
+    run.tool(10, 100, "slow", {}, abandoned=True)
+    same = {"boundary": run.tools[0].boundary, "attempt_id": run.tools[0].attempt_id}
+    assert of(run)[0].state == "abandoned"
+    assert of(run)[0].note == "abandoned: thread not stopped"
+    run.add(e.AttemptFinishedLate, 900, **same, duration_us=890_000, succeeded=True)
+    assert (of(run)[0].state, of(run)[0].end_us) == ("late", 900_000)
+    assert of(run)[0].note == "succeeded late, after 890 ms"
+
+
+def test_an_end_whose_start_is_not_among_the_events_is_left_out():
+    run = budget_run()
+    assert len(spans_of(run.events[10:])) < len(spans_of(run.events))
+
+
+def test_a_run_too_long_for_its_events_is_drawn_from_its_rows():
+    trace = budget_run().trace()
+    spans = spans_of_rows(trace.agent_steps, trace.tool_invocations)
+    assert len(spans) == len(trace.agent_steps) + len(trace.tool_invocations)
+    assert spans[0].scope == ("intent_router",)
+    assert [span.start_us for span in spans] == sorted(span.start_us for span in spans)
