@@ -1,0 +1,143 @@
+"""Runs whose process died are ended, once (SPEC E7)."""
+
+import asyncio
+
+import pytest
+
+from harness.errors import AlreadyTerminated
+from ledger import Ledger, LedgerReader, OwnedElsewhere
+from tests.ledger.scripted import ScriptedRun
+
+
+@pytest.fixture
+async def opened(path):
+    """Opens further ledgers on the same file."""
+    ledgers = []
+
+    async def open_another():
+        ledgers.append(await Ledger.open(path))
+        return ledgers[-1]
+
+    yield open_another
+    for ledger in ledgers:
+        await ledger.close()
+
+
+async def abandon(path, *submissions):
+    """What a process submitted that is no more: its ledger was closed, and so its owner is gone."""
+    async with await Ledger.open(path) as ledger:
+        for submission in submissions:
+            ledger.journal.submit(submission).result()
+
+
+async def outcome(ledger, run):
+    trace = await ledger.reader.trace(run.session_id, run.run_id)
+    return trace.run.summary.status, trace.run.outcome_reason
+
+
+async def test_a_run_whose_owner_is_gone_is_ended_when_the_ledger_is_opened(path, opened):
+    run = ScriptedRun()
+    await abandon(path, run.start(), run.transition("planner"))
+    ledger = await opened()
+    assert await outcome(ledger, run) == ("FAILED", "HARNESS_LOST")
+
+
+async def test_its_open_attempts_are_closed_as_abandoned(path, opened):
+    run = ScriptedRun()
+    tool, step = run.attempt(), run.attempt("model", "planner")
+    await abandon(path, run.start(), tool.start(), step.start())
+    ledger = await opened()
+    trace = await ledger.reader.trace("session-1", "run-1")
+    assert [row.status for row in (*trace.tool_invocations, *trace.agent_steps)] == ["ABANDONED", "ABANDONED"]
+    events = await ledger.reader.events("session-1", "run-1", after_seq=5)
+    assert [event.type for event in events] == ["attempt.abandoned", "attempt.abandoned", "run.terminated"]
+    assert [event.elapsed_us for event in events] == [None, None, None]
+
+
+async def test_its_trace_shows_only_what_happened(path, opened):  # CASES 44
+    run = ScriptedRun()
+    await abandon(path, run.start(), run.transition("planner"), run.transition("executor", "planner"))
+    ledger = await opened()
+    graph = (await ledger.reader.trace("session-1", "run-1")).run.orchestration_trace
+    assert [transition["to"] for transition in graph["transitions"]] == ["planner", "executor"]
+    assert (graph["finalNode"], graph["terminationReason"]) == (None, "HARNESS_LOST")
+
+
+async def test_a_run_that_was_asked_to_stop_is_ended_as_cancelled(path, opened):
+    run = ScriptedRun()
+    await abandon(path, run.start(), run.request_cancellation("USER_REQUESTED"))
+    ledger = await opened()
+    assert await outcome(ledger, run) == ("CANCELLED", "USER_REQUESTED")
+
+
+async def test_a_run_that_ended_is_left_alone(path, opened):
+    run = ScriptedRun()
+    await abandon(path, *run.whole())
+    ledger = await opened()
+    assert await ledger.recover() == []
+    assert await outcome(ledger, run) == ("SUCCESS", "COMPLETED")
+
+
+async def test_a_living_owners_run_is_never_touched(opened):
+    owner, other = await opened(), await opened()
+    run = ScriptedRun()
+    owner.journal.submit(run.start()).result()
+    assert await other.recover() == []
+    assert await outcome(other, run) == ("RUNNING", None)
+
+
+async def test_while_the_owner_lives_nobody_else_may_append_its_work(opened):
+    owner, other = await opened(), await opened()
+    run = ScriptedRun()
+    owner.journal.submit(run.start()).result()
+    error = other.journal.submit(run.transition("planner")).exception()
+    assert isinstance(error, OwnedElsewhere)
+    other.journal.submit(run.request_cancellation()).result()
+    assert owner.journal.submit(run.transition("executor")).result().first_seq == 3
+
+
+async def test_of_eight_recoverers_one_ends_the_run(path, opened):
+    run = ScriptedRun()
+    ledgers = [await opened() for _ in range(8)]
+    owner = await Ledger.open(path)
+    owner.journal.submit(run.start()).result()
+    await owner.close()
+    ended = await asyncio.gather(*(ledger.recover() for ledger in ledgers))
+    assert sorted(ended) == [[]] * 7 + [["run-1"]]
+    assert (await ledgers[0].reader.trace("session-1", "run-1")).run.event_count == 2
+
+
+async def test_an_owner_that_was_fenced_learns_the_outcome_at_its_next_append(path, opened):
+    ledger, other = await opened(), await opened()
+    run = ScriptedRun()
+    ledger.journal.submit(run.start()).result()
+    (folder,) = path.parent.glob("*.owners")
+    for file in folder.iterdir():  # as a restore of the database without its side files would
+        file.unlink()
+    assert await other.recover() == ["run-1"]
+    error = ledger.journal.submit(run.transition("planner")).exception()
+    assert isinstance(error, AlreadyTerminated)
+    assert (error.outcome, error.reason) == ("FAILED", "HARNESS_LOST")
+
+
+async def test_the_files_of_the_dead_are_removed_and_those_of_the_living_are_not(path, opened):
+    folder = path.with_name("runs.db.owners")
+    first = await opened()
+    (folder / "left-behind").touch()
+    second = await opened()
+    assert len(list(folder.iterdir())) == 2
+    await first.recover(), await second.recover()
+    assert len(list(folder.iterdir())) == 2
+
+
+async def test_nothing_is_left_beside_a_ledger_that_was_closed(path):
+    async with await Ledger.open(path) as ledger:
+        await ledger.open_session("session-1")
+    assert sorted(file.name for file in path.parent.iterdir()) == ["runs.db", "runs.db.lock"]
+
+
+async def test_a_reader_sees_a_dead_run_running_until_somebody_recovers_it(path):
+    run = ScriptedRun()
+    await abandon(path, run.start())
+    async with await LedgerReader.open(path) as reader:
+        assert (await reader.trace("session-1", "run-1")).run.summary.status == "RUNNING"
