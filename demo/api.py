@@ -91,10 +91,13 @@ async def _finished(job: Job[Any], request: Request) -> bool:
     gone = asyncio.create_task(_disconnected(request))
     try:
         await asyncio.wait({job.task, gone}, return_when=asyncio.FIRST_COMPLETED)
+        is_finished = job.task.done()
+        job.stop(CancelReason.CLIENT_DISCONNECTED)
+        return is_finished
     finally:
         gone.cancel()
-        job.stop(CancelReason.CLIENT_DISCONNECTED)
-    return job.task.done()
+        # Still under way only if the server cancelled this request.
+        job.stop(CancelReason.SHUTDOWN)
 
 
 async def _disconnected(request: Request) -> None:

@@ -1,12 +1,10 @@
 """The two commands, from start to a clean end: on success, on failure, on Ctrl-C and on SIGTERM."""
 
 import asyncio
-import signal
 import sys
 from pathlib import Path
 from threading import Event
-from types import FrameType
-from typing import Any, NoReturn
+from typing import Any
 
 from rich.console import Console
 
@@ -20,14 +18,11 @@ from ledger import LedgerError
 FAILED = 1
 INTERRUPTED = 130
 """As shells report a program that was stopped by Ctrl-C."""
-TERMINATED = 143
-"""As shells report a program that was stopped by SIGTERM."""
 
 
 def perform(command: str, console: Console, **where: Any) -> int:
     """Bring everything up, do the command, take everything down; the exit code."""
     serves = command == "serve"
-    signal.signal(signal.SIGTERM, _terminate)
     try:
         with demo_served(console, **where) as (url, ledger_file):
             (keep_serving if serves else run_demo)(console, url, ledger_file)
@@ -36,8 +31,8 @@ def perform(command: str, console: Console, **where: Any) -> int:
         return FAILED
     except KeyboardInterrupt:
         return 0 if serves else INTERRUPTED
-    except SystemExit:
-        return 0 if serves else TERMINATED
+    except SystemExit as stopped:
+        return 0 if serves else int(stopped.code or 0)
     return 0
 
 
@@ -53,8 +48,3 @@ def keep_serving(console: Console, url: str, ledger_file: Path) -> None:
     console.print("\nA run to look at (Ctrl-C stops the server):")
     console.print(page, soft_wrap=True, style="bold")
     Event().wait()
-
-
-def _terminate(number: int, frame: FrameType | None) -> NoReturn:
-    """End as on an error, so that everything is closed."""
-    raise SystemExit(TERMINATED)

@@ -1,0 +1,154 @@
+"""`python -m demo` as a user starts it, in a process of its own."""
+
+import os
+import re
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import httpx2
+import pytest
+from rich.console import Console
+
+from demo.commands import perform
+
+ROOT = Path(__file__).parents[2]
+RUN_LINE = re.compile(
+    r"^run sessionId=(\S+) runId=(\S+) status=(\S+) steps=(\d+) tools=(\d+) trace=(http://\S+)$", re.M
+)
+TIMEOUT_S = 50
+
+
+@pytest.fixture
+def logs(tmp_path):
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "app.log").write_text("app: error: out of memory\n")
+    return tmp_path / "logs"
+
+
+def environment():
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("OPENAI_", "TACHOGRAPH_"))}
+    return {**kept, "PYTHONWARNINGS": "error"}
+
+
+def demo(*args):
+    command = [sys.executable, "-m", "demo", *map(str, args)]
+    return subprocess.run(
+        command, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+    )
+
+
+def start(*args):
+    command = [sys.executable, "-u", "-m", "demo", *map(str, args)]
+    return subprocess.Popen(
+        command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def read_until(process, pattern):
+    for line in process.stdout:
+        if found := re.search(pattern, line):
+            return found
+    raise AssertionError(process.stderr.read())
+
+
+def test_it_succeeds_twice_on_the_same_data_folder(tmp_path, logs):  # SPEC R9, R10
+    seen = set()
+    for _ in range(2):
+        done = demo("--data", tmp_path / "data", "--logs", logs)
+        assert (done.returncode, done.stderr) == (0, "")
+        lines = RUN_LINE.findall(done.stdout)
+        assert [(status, int(steps) > 0, int(tools) > 0) for _, _, status, steps, tools, _ in lines] == [
+            ("SUCCESS", True, True)
+        ] * 3
+        assert lines[0][0] == lines[1][0] != lines[2][0]
+        assert "app: error: out of memory" in done.stdout
+        seen |= {line[1] for line in lines}
+    assert len(seen) == 6
+    with closing(sqlite3.connect(tmp_path / "data" / "runs.db")) as db:
+        assert db.execute("SELECT count(*) FROM diagnosis_run WHERE status = 'SUCCESS'").fetchone() == (6,)
+
+
+def test_serve_prints_the_page_of_a_run_and_stops_when_told(tmp_path, logs):
+    process = start("serve", "--data", tmp_path / "data", "--logs", logs)
+    try:
+        page = read_until(process, r"^(http://\S+/trace\?\S+)$").group(1)
+        answer = httpx2.get(page, trust_env=False)
+        assert answer.status_code == 200
+        assert "Is any disk close to full" in answer.text
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(TIMEOUT_S) == 0
+        with pytest.raises(httpx2.ConnectError):
+            httpx2.get(page, trust_env=False)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_the_demonstration_can_be_stopped_while_it_asks(tmp_path, logs, sent, code):
+    process = start("--data", tmp_path / "data", "--logs", logs)
+    try:
+        url = read_until(process, r"app +(http://[^,]+),").group(1)
+        process.send_signal(sent)
+        assert process.wait(TIMEOUT_S) == code
+        with pytest.raises(httpx2.ConnectError):
+            httpx2.get(url, trust_env=False)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def perform_run(tmp_path, logs, monkeypatch, capsys):
+    """The same command in this process: its exit code, what it printed, and what went wrong."""
+
+    def perform_run(db=None, **changes):
+        for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY", "OPENAI_MODEL", "TACHOGRAPH_DB"):
+            monkeypatch.delenv(name, raising=False)
+        for name, value in changes.items():
+            monkeypatch.setenv(name, value)
+        where = {"data_folder": tmp_path / "data", "log_folder": logs, "db": db, "port": 0}
+        return perform("run", Console(width=100), **where), *capsys.readouterr()
+
+    return perform_run
+
+
+def test_the_ledger_may_be_somewhere_else(perform_run, tmp_path):
+    file = tmp_path / "elsewhere.db"
+    code, _, problem = perform_run(TACHOGRAPH_DB=f"sqlite:///{file}")
+    assert (code, problem) == (0, "")
+    assert file.exists()
+    assert not (tmp_path / "data" / "runs.db").exists()
+
+
+def test_a_file_that_is_no_ledger_is_said_in_one_line(perform_run, tmp_path):
+    file = tmp_path / "notes.txt"
+    file.write_text("my notes\n" * 100)
+    code, _, problem = perform_run(db=str(file))
+    assert code == 1
+    assert len(problem.strip().splitlines()) == 1
+    assert file.read_text() == "my notes\n" * 100
+
+
+def test_a_provider_without_a_model_name_is_said_in_one_line(perform_run):
+    code, _, problem = perform_run(OPENAI_BASE_URL="http://127.0.0.1:9/v1")
+    assert (code, problem) == (1, "error: OPENAI_BASE_URL is set; set OPENAI_MODEL to one of its models, too\n")
+
+
+def test_a_port_that_is_taken_is_said_in_one_line(tmp_path, logs, capsys):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        where = {"data_folder": tmp_path / "data", "log_folder": logs, "db": None, "port": taken.getsockname()[1]}
+        assert perform("run", Console(width=100), **where) == 1
+    assert capsys.readouterr().err.startswith("error: ")
+
+
+def test_a_demonstration_that_does_not_hold_is_no_success(perform_run):
+    # Nobody listens there: the answers are degraded, and the check of the machine fails.
+    code, _, problem = perform_run(OPENAI_BASE_URL="http://127.0.0.1:9/v1", OPENAI_MODEL="m")
+    assert code == 1
+    assert problem.startswith("error: ")
