@@ -6,7 +6,6 @@ run's block is left (SPEC D12).
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any, TypeVar
 
 from harness import events as e
@@ -19,7 +18,7 @@ from harness.ids import boundary_path
 from harness.journal import Permit
 from harness.live import LiveRun
 from harness.operation import Operation
-from harness.retry import FailureType, TypedFailure, classify
+from harness.retry import FailureType, TypedFailure, tell
 
 E = TypeVar("E", bound=e.RunEvent)
 
@@ -68,24 +67,23 @@ class Attempt:
     def fail(self, error: BaseException) -> float | None:
         """Record that the operation raised; the seconds after which to try again, or None if it is final."""
         duration_us = self._duration_us()
-        failure = self._failure_of(error)
-        usage = _usage_of(error)
+        told = tell(error, self.engine.classifiers)
         content = error_content(error)
         with self.live.lock:
-            if not self._leave(usage, error):
+            if not self._leave(told.usage, error):
                 return None
-            delay_s, refused = self._next_delay_s(failure, error)
+            delay_s, refused = self._next_delay_s(told)
             fields, contents, overflow = self._keep("error", content)
             end = self.event(
                 e.AttemptFailed,
                 duration_us=duration_us,
-                failure=failure.value,
+                failure=told.failure.value,
                 will_retry=delay_s is not None,
                 error_type=error_type(error),
                 **fields,
             )
-            retry = self._retry(failure, delay_s, refused)
-            self._record(end, *self._settlement(usage), *retry, contents=contents, overflow=overflow)
+            retry = self._retry(told.failure, delay_s, refused)
+            self._record(end, *self._settlement(told.usage), *retry, contents=contents, overflow=overflow)
             return delay_s
 
     def abandon(self, reason: str) -> None:
@@ -145,29 +143,17 @@ class Attempt:
             return (self.event(e.RetryRefused, failure=failure.value, reason=refused),)
         return ()
 
-    def _next_delay_s(self, failure: FailureType, error: BaseException) -> tuple[float | None, str | None]:
+    def _next_delay_s(self, told: TypedFailure) -> tuple[float | None, str | None]:
         """Seconds until the next attempt, or None and, where only the run forbids it, why."""
         policy = self.operation.policy
-        if not policy.permits(failure, self.number):
+        if not policy.permits(told.failure, self.number):
             return None, None
         if self.live.termination is not None:
             return None, self.live.termination.reason
-        delay_s = policy.delay_s(self.number, self.engine.ids.fraction())
-        if isinstance(error, TypedFailure):
-            delay_s = max(delay_s, error.retry_after_s or 0.0)
+        delay_s = max(policy.delay_s(self.number, self.engine.ids.fraction()), told.retry_after_s or 0.0)
         if delay_s * 1e9 >= self._run.deadline.remaining_ns(self.engine.monotonic_clock):
             return None, FailureType.DEADLINE_EXCEEDED.value
         return delay_s, None
 
-    def _failure_of(self, error: BaseException) -> FailureType:
-        if isinstance(error, asyncio.CancelledError):
-            return FailureType.CANCELLED
-        return classify(error, self.engine.classifiers)
-
     def _duration_us(self) -> int:
         return max(0, self.engine.monotonic_clock.now_ns() - self._started_ns) // 1_000
-
-
-def _usage_of(error: BaseException) -> TokenUsage | None:
-    usage = getattr(error, "usage", None)
-    return usage if isinstance(usage, TokenUsage) else None

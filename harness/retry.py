@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -160,24 +161,26 @@ class RetryPolicies:
         return policy
 
 
-Classifier = Callable[[BaseException], FailureType | None]
-"""Tells the failure type of exceptions that it knows, None of others."""
+Classifier = Callable[[BaseException], FailureType | TypedFailure | None]
+"""Tells the failure type of exceptions that it knows, None of others; a `TypedFailure` tells more than the type."""
 
 
-def classify(error: BaseException, classifiers: Iterable[Classifier] = ()) -> FailureType:
-    """The failure type of an operation's exception; `UNKNOWN` where no type tells."""
+def tell(error: BaseException, classifiers: Iterable[Classifier] = ()) -> TypedFailure:
+    """What is known of an operation's exception, by its type alone; `UNKNOWN` where no type tells."""
     if isinstance(error, TypedFailure):
-        return error.failure
-    if isinstance(error, RunEnded | LedgerUnavailable):
-        return FailureType.RUN_ENDED
-    if isinstance(error, InvalidInput):
-        return FailureType.INVALID_ARGUMENTS
+        return error
     for classifier in classifiers:
-        failure = classifier(error)
-        if failure is not None:
-            return failure
-    if isinstance(error, TimeoutError):
-        return FailureType.TIMEOUT
-    if isinstance(error, ConnectionError):
-        return FailureType.TRANSPORT
-    return FailureType.UNKNOWN
+        told = classifier(error)
+        if told is not None:
+            return told if isinstance(told, TypedFailure) else TypedFailure(told, str(told.value))
+    failure = next((failure for kind, failure in _BUILT_IN if isinstance(error, kind)), FailureType.UNKNOWN)
+    return TypedFailure(failure, failure.value)
+
+
+_BUILT_IN: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], FailureType], ...] = (
+    ((RunEnded, LedgerUnavailable), FailureType.RUN_ENDED),
+    (InvalidInput, FailureType.INVALID_ARGUMENTS),
+    (asyncio.CancelledError, FailureType.CANCELLED),
+    (TimeoutError, FailureType.TIMEOUT),
+    (ConnectionError, FailureType.TRANSPORT),
+)

@@ -95,22 +95,26 @@ def _known(tokens: object) -> int | None:
     return tokens if is_token_count(tokens) else None
 
 
-def classify(error: BaseException) -> FailureType | None:
-    """The failure type of the client's exceptions, None of any other."""
+def classify(error: BaseException) -> FailureType | TypedFailure | None:
+    """What is known of the client's exceptions, with the delay that the provider asked for; None of any other."""
     import openai
 
-    if isinstance(error, openai.APITimeoutError):
-        return FailureType.TIMEOUT
-    if isinstance(error, openai.APIConnectionError):
-        return FailureType.TRANSPORT
-    if isinstance(error, openai.RateLimitError):
-        return FailureType.RATE_LIMITED
-    if isinstance(error, openai.NotFoundError):
-        return FailureType.NOT_FOUND
-    if isinstance(error, openai.InternalServerError):
-        return FailureType.PROVIDER_ERROR
-    if isinstance(error, openai.APIStatusError):
-        return FailureType.REJECTED_REQUEST
-    if isinstance(error, openai.APIResponseValidationError | json.JSONDecodeError):
-        return FailureType.MALFORMED_REPLY
-    return None
+    kinds: tuple[tuple[type[Exception], FailureType], ...] = (
+        (openai.APITimeoutError, FailureType.TIMEOUT),
+        (openai.APIConnectionError, FailureType.TRANSPORT),
+        (openai.RateLimitError, FailureType.RATE_LIMITED),
+        (openai.NotFoundError, FailureType.NOT_FOUND),
+        (openai.InternalServerError, FailureType.PROVIDER_ERROR),
+        (openai.APIStatusError, FailureType.REJECTED_REQUEST),
+        (openai.APIResponseValidationError, FailureType.MALFORMED_REPLY),
+        (json.JSONDecodeError, FailureType.MALFORMED_REPLY),
+    )
+    failure = next((failure for kind, failure in kinds if isinstance(error, kind)), None)
+    if failure is None or not isinstance(error, openai.APIStatusError):
+        return failure
+    return TypedFailure(failure, failure.value, retry_after_s=_seconds(error.response.headers.get("retry-after")))
+
+
+def _seconds(header: str | None) -> float | None:
+    """A `Retry-After` in seconds; None for a date or anything else."""
+    return float(header) if header is not None and header.isascii() and header.isdigit() else None

@@ -1,0 +1,369 @@
+"""When the ledger does not answer: work is refused, stopping is not, and no end is claimed that is not recorded (D1)."""
+
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+
+from harness import (
+    AlreadyTerminated,
+    CancelReason,
+    Harness,
+    IllegalEvent,
+    LedgerUnavailable,
+    Outcome,
+    RunContext,
+    RunEnded,
+    TerminationNotRecorded,
+)
+from tests.harness.fakes import LOST, HandJournal, fail, harness_over, limits, only, say, types, until
+
+
+async def crossing_that_waits(harness: Harness, run: RunContext, journal: HandJournal, fn: Any = say) -> Any:
+    """A tool call whose start the journal holds."""
+    journal.holds = True
+    crossing = asyncio.ensure_future(harness.tool(run, "say", fn))
+    await until(lambda: journal.waiting)
+    return crossing
+
+
+async def test_a_run_whose_beginning_cannot_be_recorded_does_not_begin(harness: Harness, journal: HandJournal):  # E3
+    entered = False
+    journal.fail_with = LOST
+    with pytest.raises(LedgerUnavailable):
+        async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60):
+            entered = True
+    assert not entered
+    assert journal.events("r") == []
+
+
+async def test_a_start_that_cannot_be_recorded_is_not_invoked_and_fails_the_run(
+    harness: Harness, journal: HandJournal
+):  # D1, CASES 5
+    invoked: list[RunContext] = []
+    reasons: list[CancelReason] = []
+    with pytest.raises(LedgerUnavailable) as refused:
+        async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
+            run.cancellation.on_signal(reasons.append)
+            crossing = await crossing_that_waits(harness, run, journal, lambda run: invoked.append(run))
+            journal.holds = False
+            journal.lose()
+            await crossing
+    assert (invoked, reasons) == ([], [CancelReason.LEDGER_UNAVAILABLE])
+    assert refused.value.code == "ledger_unavailable"
+    assert types(journal.events("r")) == ["run.started", "cancellation.signalled", "run.terminated"]
+    end = only(journal.events("r"), "run.terminated")
+    assert (end.outcome, end.reason) == ("FAILED", "LEDGER_UNAVAILABLE")
+    assert journal.state("r").usage.get("tool_calls", 0) == 0
+
+
+async def test_after_a_loss_every_boundary_is_refused(harness: Harness, journal: HandJournal):  # D1
+    with pytest.raises(RunEnded) as ended:
+        async with harness.run(session_id="s", limits=limits(), timeout_s=60) as run:
+            journal.fail_with = LOST
+            harness.transition(run, None, "planner")
+            journal.fail_with = None
+            for _ in range(2):
+                with pytest.raises(RunEnded, match="LEDGER_UNAVAILABLE"):
+                    await harness.tool(run, "say", say)
+    assert (ended.value.outcome, ended.value.code) == ("FAILED", "ledger_unavailable")
+
+
+@pytest.mark.parametrize("how", ["succeeds", "fails"])
+async def test_an_end_that_was_lost_makes_the_next_boundary_raise_and_its_attempt_unknown(
+    harness: Harness, journal: HandJournal, how: str
+):  # D1
+    async def work(run: RunContext) -> str:
+        journal.fail_with = LOST
+        if how == "fails":
+            raise ValueError("broken")
+        return "done"
+
+    with pytest.raises(RunEnded, match="LEDGER_UNAVAILABLE"):
+        async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
+            try:
+                assert await harness.tool(run, "work", work) == "done"
+            except ValueError:
+                assert how == "fails"
+            journal.fail_with = None
+            await harness.tool(run, "say", say)
+    assert types(journal.events("r"))[3:] == ["attempt.abandoned", "cancellation.signalled", "run.terminated"]
+    assert journal.state("r").outcome == "FAILED"
+
+
+async def test_an_end_that_was_lost_makes_the_exit_raise(harness: Harness, journal: HandJournal):  # D1
+    async def work(run: RunContext) -> None:
+        journal.fail_with = LOST
+
+    with pytest.raises(RunEnded) as ended:
+        async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
+            await harness.tool(run, "work", work)
+            journal.fail_with = None
+    assert ended.value.code == "ledger_unavailable"
+    assert "attempt.succeeded" not in types(journal.events("r"))
+    assert journal.state("r").outcome == "FAILED"
+
+
+async def test_success_is_not_claimed_while_an_end_is_still_being_written(
+    harness: Harness, journal: HandJournal
+):  # D1, D12
+    async def run_it() -> None:
+        async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
+            await harness.tool(run, "work", work)
+
+    async def work(run: RunContext) -> None:
+        journal.holds = True
+
+    running = asyncio.ensure_future(run_it())
+    await until(lambda: journal.waiting)
+    await asyncio.sleep(0.01)
+    assert [types(submission.events) for submission, _ in journal.waiting] == [["attempt.succeeded"]]
+    journal.holds = False
+    journal.lose()
+    with pytest.raises(RunEnded, match="LEDGER_UNAVAILABLE"):
+        await running
+    assert journal.state("r").outcome == "FAILED"
+
+
+async def test_a_termination_that_was_lost_is_recorded_at_a_later_try(harness: Harness, journal: HandJournal):  # D1
+    async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
+        await harness.tool(run, "say", say)
+        harness.answer(run, "42")
+        journal.holds = True
+        asyncio.get_running_loop().call_later(0.01, lose_two_and_go_on, journal)
+    assert types(journal.events("r"))[-3:] == ["reservation.granted", "answer.recorded", "run.terminated"]
+    assert journal.state("r").outcome == "SUCCESS"
+    digests = {event.answer_digest for event in journal.events("r") if event.type == "answer.recorded"}
+    assert digests <= journal.contents.keys()
+
+
+def lose_two_and_go_on(journal: HandJournal) -> None:
+    journal.lose()
+    loop = asyncio.get_running_loop()
+    if journal.submissions[-1].resumes:
+        journal.store_all()
+    else:
+        loop.call_later(0.1, journal.store_all)
+
+
+@pytest.mark.parametrize("error", [None, ValueError("broken")], ids=repr)
+async def test_a_block_whose_end_cannot_be_recorded_says_so(journal: HandJournal, error: Exception | None):  # D1
+    harness = harness_over(journal, close_timeout_s=0.06)
+    with pytest.raises(TerminationNotRecorded) as unrecorded:
+        async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60):
+            journal.fail_with = LOST
+            if error is not None:
+                raise error
+    journal.fail_with = None
+    outcome = "SUCCESS" if error is None else "FAILED"
+    assert (unrecorded.value.run_id, unrecorded.value.outcome) == ("r", outcome)
+    assert unrecorded.value.code == "termination_not_recorded"
+    assert unrecorded.value.__cause__ is error
+    assert "the disk is full" in unrecorded.value.problem
+    assert types(journal.events("r")) == ["run.started"]
+    assert len(journal.submissions) > 2
+
+
+async def test_a_journal_that_never_answers_holds_the_exit_only_so_long(journal: HandJournal):  # D1
+    harness = harness_over(journal, close_timeout_s=0.03)
+    with pytest.raises(TerminationNotRecorded, match="no answer in time"):
+        async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
+            journal.holds = True
+            harness.transition(run, None, "planner")
+    journal.store_all()
+    assert journal.state("r").outcome == "FAILED"
+
+
+async def test_a_cancellation_wins_over_an_end_that_cannot_be_recorded(journal: HandJournal):  # D1, CASES 18
+    harness = harness_over(journal, close_timeout_s=0.06)
+
+    async def serve() -> None:
+        async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60):
+            journal.fail_with = LOST
+            await asyncio.Event().wait()
+
+    serving = asyncio.create_task(serve())
+    await until(lambda: journal.fail_with)
+    serving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await serving
+
+
+@pytest.mark.parametrize("lost", [0, 1, 2])
+@pytest.mark.parametrize("block", ["returns", "raises"])
+async def test_a_cancellation_during_the_exit_waits_until_the_end_is_recorded(
+    harness: Harness, journal: HandJournal, lost: int, block: str
+):  # D1, CASES 18: twice, and also while the end is tried again
+    async def serve() -> None:
+        async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60):
+            journal.holds = True
+            if block == "raises":
+                raise ValueError("broken")
+
+    serving = asyncio.create_task(serve())
+    await until(lambda: journal.waiting)
+    for number in range(lost):
+        serving.cancel()
+        await asyncio.sleep(0)
+        journal.lose()
+        await until(lambda number=number: len(journal.submissions) == number + 3)
+    serving.cancel()
+    await asyncio.sleep(0.01)
+    assert not serving.done()
+    journal.store_all()
+    with pytest.raises(asyncio.CancelledError):
+        await serving
+    assert journal.state("r").outcome == ("SUCCESS" if block == "returns" else "FAILED")
+
+
+async def test_a_task_cancelled_before_success_is_decided_is_a_cancelled_run(harness: Harness, journal: HandJournal):
+    async def serve() -> None:
+        async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
+            journal.holds = True
+            harness.transition(run, None, "planner")
+
+    serving = asyncio.create_task(serve())
+    await until(lambda: journal.waiting)
+    serving.cancel()
+    await asyncio.sleep(0)
+    journal.store_all()
+    with pytest.raises(asyncio.CancelledError):
+        await serving
+    assert journal.state("r").outcome == "CANCELLED"
+
+
+async def test_a_task_cancelled_while_the_beginning_is_recorded_ends_the_run(harness: Harness, journal: HandJournal):
+    async def serve() -> None:
+        async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60):
+            raise AssertionError("the block must not be entered")
+
+    journal.holds = True
+    serving = asyncio.create_task(serve())
+    await until(lambda: journal.waiting)
+    serving.cancel()
+    await asyncio.sleep(0)
+    journal.store_all()
+    with pytest.raises(asyncio.CancelledError):
+        await serving
+    assert types(journal.events("r")) == ["run.started", "cancellation.signalled", "run.terminated"]
+
+
+async def test_a_task_cancelled_while_the_beginning_is_lost_has_no_run_to_end(harness: Harness, journal: HandJournal):
+    journal.holds = True
+    serving = asyncio.ensure_future(harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60).__aenter__())
+    await until(lambda: journal.waiting)
+    serving.cancel()
+    await asyncio.sleep(0)
+    while journal.waiting:
+        journal.lose()
+    async with asyncio.timeout(5):
+        with pytest.raises(asyncio.CancelledError):
+            await serving
+    assert journal.events("r") == []
+
+
+async def test_the_loser_adopts_the_end_that_someone_else_recorded(harness: Harness, journal: HandJournal):  # D1
+    with pytest.raises(RunEnded) as ended:
+        async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
+            journal.answer_all_with(AlreadyTerminated("r", outcome="CANCELLED", reason="USER_REQUESTED"))
+    assert (ended.value.outcome, ended.value.reason) == ("CANCELLED", "USER_REQUESTED")
+    assert run.lifecycle.termination is not None
+    assert run.lifecycle.termination.outcome is Outcome.CANCELLED
+
+
+async def test_a_failed_block_adopts_a_recorded_success(harness: Harness, journal: HandJournal):  # D1
+    with pytest.raises(ValueError, match="broken"):
+        async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
+            journal.answer_all_with(AlreadyTerminated("r", outcome="SUCCESS", reason="COMPLETED"))
+            raise ValueError("broken")
+    assert run.lifecycle.termination is not None
+    assert run.lifecycle.termination.outcome is Outcome.SUCCESS
+
+
+async def test_a_fenced_owner_learns_it_at_its_next_boundary_and_lets_go(
+    harness: Harness, journal: HandJournal
+):  # D1, E7
+    called: list[CancelReason] = []
+    with pytest.raises(RunEnded, match="HARNESS_LOST"):
+        async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
+            run.cancellation.on_signal(called.append)
+            crossing = await crossing_that_waits(harness, run, journal)
+            journal.end_elsewhere("r", "FAILED", "HARNESS_LOST")
+            await crossing
+    assert called == [CancelReason.LEDGER_UNAVAILABLE]
+
+
+async def test_no_room_in_the_queue_fails_the_run(harness: Harness, journal: HandJournal):  # D12
+    with pytest.raises(LedgerUnavailable, match="no room"):
+        async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
+            journal.holds_permits = True
+            crossing = asyncio.ensure_future(harness.tool(run, "say", say))
+            await until(lambda: journal.permits_waiting)
+            journal.refuse_permit()
+            await crossing
+    assert journal.state("r").reason == "LEDGER_UNAVAILABLE"
+
+
+@pytest.mark.parametrize("error", [OSError("I/O"), IllegalEvent("attempt.started", "is odd"), SystemExit(1)], ids=repr)
+async def test_any_other_failure_of_the_journal_refuses_the_work_too(
+    harness: Harness, journal: HandJournal, error: BaseException
+):  # E3
+    invoked: list[RunContext] = []
+    with pytest.raises((RunEnded, LedgerUnavailable)):
+        async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
+            crossing = await crossing_that_waits(harness, run, journal, lambda run: invoked.append(run))
+            _, future = journal.waiting.popleft()
+            journal.holds = False
+            future.set_exception(error)
+            await crossing
+    assert invoked == []
+    assert journal.state("r").outcome == "FAILED"
+
+
+async def test_a_future_that_the_journal_cancels_is_a_loss(harness: Harness, journal: HandJournal):  # E3
+    with pytest.raises(RunEnded, match="LEDGER_UNAVAILABLE"):
+        async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
+            crossing = await crossing_that_waits(harness, run, journal)
+            _, future = journal.waiting.popleft()
+            journal.holds = False
+            assert future.cancel()
+            await crossing
+
+
+async def test_other_runs_go_on(harness: Harness, journal: HandJournal):  # D12
+    async with harness.run(session_id="s", run_id="well", limits=limits(), timeout_s=60) as well:
+        with pytest.raises(RunEnded):
+            async with harness.run(session_id="s", run_id="ill", limits=limits(), timeout_s=60) as ill:
+                journal.fail_with = LOST
+                harness.transition(ill, None, "planner")
+                journal.fail_with = None
+        await harness.tool(well, "say", say)
+    assert (journal.state("well").outcome, journal.state("ill").outcome) == ("SUCCESS", "FAILED")
+
+
+async def test_a_loss_is_logged_once_and_without_payload(
+    harness: Harness, journal: HandJournal, caplog: pytest.LogCaptureFixture
+):
+    with caplog.at_level(logging.WARNING), pytest.raises(RunEnded):
+        async with harness.run(session_id="s", limits=limits(), timeout_s=60) as run:
+            journal.fail_with = LedgerUnavailable("secret-17")
+            harness.transition(run, None, "planner")
+            journal.fail_with = None
+    assert [record.getMessage() for record in caplog.records] == [
+        f"run {run.run_id}: a submission was not stored: LedgerUnavailable"
+    ]
+
+
+async def test_a_failing_tool_on_a_broken_ledger_fails_with_its_own_error(harness: Harness, journal: HandJournal):
+    async def break_both(run: RunContext) -> None:
+        journal.fail_with = LOST
+        await fail(run)
+
+    with pytest.raises(ValueError, match="no such index"):
+        async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
+            try:
+                await harness.tool(run, "break", break_both)
+            finally:
+                journal.fail_with = None
+    assert journal.state("r").reason == "LEDGER_UNAVAILABLE"

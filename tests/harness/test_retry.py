@@ -1,0 +1,305 @@
+"""Retry is typed, bounded and recorded (SPEC H6)."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from harness import (
+    AGENT_POLICY,
+    EVIDENCE_REPAIR_POLICY,
+    ROUTER_POLICY,
+    SEMANTIC_GUARD_POLICY,
+    TECHNICAL_FAILURES,
+    TOOL_POLICY,
+    CancelReason,
+    FailureType,
+    Harness,
+    InvalidInput,
+    LedgerUnavailable,
+    ManualClock,
+    OperationKind,
+    RetryPolicies,
+    RetryPolicy,
+    RunContext,
+    RunEnded,
+    TypedFailure,
+)
+from harness.retry import tell
+from tests.harness.fakes import CountingIds, HandJournal, each, harness_over, limits, only, types
+
+NEVER = set(FailureType) - TECHNICAL_FAILURES
+ONE_ATTEMPT = [OperationKind.DIAGNOSIS_AGENT, OperationKind.TOOL_CALL, OperationKind.EVIDENCE_REPAIR]
+TWO_ATTEMPTS = [OperationKind.INTENT_ROUTER, OperationKind.SEMANTIC_GUARD]
+
+
+class Flaky:
+    """Raises the given errors, one at each call, then returns."""
+
+    def __init__(self, *errors: BaseException) -> None:
+        self._errors = list(errors)
+        self.calls = 0
+
+    async def __call__(self, run: RunContext) -> str:
+        self.calls += 1
+        if self._errors:
+            raise self._errors.pop(0)
+        return "ok"
+
+
+def transport() -> TypedFailure:
+    return TypedFailure(FailureType.TRANSPORT, "reset by peer")
+
+
+@pytest.fixture
+def slept() -> list[float]:
+    return []
+
+
+@pytest.fixture
+def harness(journal: HandJournal, clock: ManualClock, slept: list[float]) -> Harness:
+    async def sleep(delay_s: float) -> None:
+        slept.append(delay_s)
+        clock.advance(delay_s)
+
+    return harness_over(journal, clock, sleep=sleep)
+
+
+async def test_a_router_that_fails_once_in_transport_is_asked_again(
+    harness: Harness, journal: HandJournal, slept: list[float]
+):  # H6
+    ask = Flaky(transport())
+    async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
+        assert await harness.model(run, "route", ask, kind=OperationKind.INTENT_ROUTER) == "ok"
+    events = journal.events("r")
+    assert ask.calls == 2
+    assert [event.attempt for event in each(events, "attempt.started")] == [1, 2]
+    failed = only(events, "attempt.failed")
+    assert (failed.failure, failed.will_retry) == ("TRANSPORT", True)
+    scheduled = only(events, "retry.scheduled")
+    assert (scheduled.attempt_id, scheduled.next_attempt) == (failed.attempt_id, 2)
+    assert slept == [scheduled.delay_us / 1_000_000]
+    assert types(events).count("attempt.succeeded") == 1
+
+
+@pytest.mark.parametrize("kind", TWO_ATTEMPTS)
+@pytest.mark.parametrize("failure", sorted(TECHNICAL_FAILURES, key=str))
+async def test_router_and_guard_have_two_attempts_for_each_technical_failure(
+    harness: Harness, journal: HandJournal, kind: OperationKind, failure: FailureType
+):  # H6
+    ask = Flaky(*(TypedFailure(failure, f"number {n}") for n in range(3)))
+    async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
+        with pytest.raises(TypedFailure, match="number 1"):
+            await harness.model(run, "ask", ask, kind=kind)
+    assert ask.calls == 2
+    assert [event.will_retry for event in each(journal.events("r"), "attempt.failed")] == [True, False]
+
+
+@pytest.mark.parametrize("kind", TWO_ATTEMPTS)
+@pytest.mark.parametrize("failure", sorted(NEVER, key=str))
+async def test_no_other_failure_is_ever_retried(
+    harness: Harness, journal: HandJournal, kind: OperationKind, failure: FailureType
+):  # H6
+    ask = Flaky(TypedFailure(failure, "no"))
+    async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
+        with pytest.raises(TypedFailure):
+            await harness.model(run, "ask", ask, kind=kind)
+    assert ask.calls == 1
+    assert not {"retry.scheduled", "retry.refused"} & set(types(journal.events("r")))
+
+
+@pytest.mark.parametrize("kind", ONE_ATTEMPT)
+async def test_agent_tool_and_repair_have_one_attempt(
+    harness: Harness, journal: HandJournal, kind: OperationKind
+):  # H6
+    ask = Flaky(transport())
+    async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
+        with pytest.raises(TypedFailure, match="reset"):
+            if kind is OperationKind.TOOL_CALL:
+                await harness.tool(run, "ask", ask)
+            else:
+                await harness.model(run, "ask", ask, kind=kind)
+    assert ask.calls == 1
+    began = only(journal.events("r"), "attempt.started")
+    assert (began.operation, began.max_attempts) == (kind.value, 1)
+
+
+@pytest.mark.parametrize("kind", OperationKind)
+def test_no_policy_can_give_a_kind_more_attempts_than_it_has(kind: OperationKind):  # H6
+    most = 2 if kind in TWO_ATTEMPTS else 1
+    assert RetryPolicy(kind, most).max_attempts == most
+    for bad in (most + 1, 0, -1, True, None, 1.0, "1"):
+        with pytest.raises(InvalidInput, match=r"max_attempts"):
+            RetryPolicy(kind, bad)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("failure", sorted(NEVER, key=str))
+def test_no_policy_can_retry_what_is_never_retried(failure: FailureType):  # H6
+    with pytest.raises(InvalidInput, match=failure.value):
+        RetryPolicy(OperationKind.INTENT_ROUTER, 2, frozenset({failure}))
+
+
+@pytest.mark.parametrize("bad", [-1.0, float("inf"), float("nan")])
+def test_a_delay_is_finite_and_not_negative(bad: float):
+    with pytest.raises(InvalidInput, match="base_delay_s"):
+        RetryPolicy(OperationKind.INTENT_ROUTER, 2, base_delay_s=bad)
+
+
+def test_a_policy_keeps_what_it_was_given():  # H6
+    failures = {FailureType.TRANSPORT}
+    policy = RetryPolicy(OperationKind.INTENT_ROUTER, 2, failures)  # type: ignore[arg-type]
+    failures.add(FailureType.UNKNOWN)
+    assert policy.retryable == {FailureType.TRANSPORT}
+
+
+def test_the_shipped_policies_are_those_of_the_requirement():  # H6
+    shipped = [ROUTER_POLICY, SEMANTIC_GUARD_POLICY, AGENT_POLICY, TOOL_POLICY, EVIDENCE_REPAIR_POLICY]
+    assert [(policy.max_attempts, bool(policy.retryable)) for policy in shipped] == [
+        (2, True),
+        (2, True),
+        (1, False),
+        (1, False),
+        (1, False),
+    ]
+    assert RetryPolicies().by_kind == {policy.kind: policy for policy in shipped}
+
+
+def test_a_policy_stands_under_its_own_kind():
+    with pytest.raises(InvalidInput, match="is a policy for INTENT_ROUTER"):
+        RetryPolicies({OperationKind.TOOL_CALL: ROUTER_POLICY})
+
+
+async def test_a_policy_of_one_attempt_means_one(harness: Harness):  # CASES 16
+    policies = RetryPolicies(
+        {OperationKind.INTENT_ROUTER: RetryPolicy(OperationKind.INTENT_ROUTER, 1, TECHNICAL_FAILURES)}
+    )
+    ask = Flaky(transport())
+    async with harness.run(session_id="s", limits=limits(), timeout_s=60, policies=policies) as run:
+        with pytest.raises(TypedFailure):
+            await harness.model(run, "route", ask, kind=OperationKind.INTENT_ROUTER)
+    assert ask.calls == 1
+
+
+async def test_each_attempt_is_charged(harness: Harness, journal: HandJournal):  # H4, H6
+    ask = Flaky(transport())
+    async with harness.run(session_id="s", run_id="r", limits=limits(model_calls=2), timeout_s=60) as run:
+        await harness.model(run, "route", ask, kind=OperationKind.INTENT_ROUTER)
+    assert journal.state("r").usage["model_calls"] == 2
+
+
+async def test_a_second_attempt_that_no_limit_allows_is_refused(harness: Harness, journal: HandJournal):  # H4, H6
+    ask = Flaky(transport())
+    with pytest.raises(RunEnded, match="model_calls 1 of 1"):
+        async with harness.run(session_id="s", run_id="r", limits=limits(model_calls=1), timeout_s=60) as run:
+            await harness.model(run, "route", ask, kind=OperationKind.INTENT_ROUTER)
+    assert ask.calls == 1
+
+
+async def test_a_back_off_that_would_outlive_the_deadline_is_refused_now(
+    harness: Harness, journal: HandJournal, slept: list[float]
+):  # CASES 15
+    late = TypedFailure(FailureType.RATE_LIMITED, "slow down", retry_after_s=7)
+    async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=5) as run:
+        with pytest.raises(TypedFailure, match="slow down"):
+            await harness.model(run, "route", Flaky(late), kind=OperationKind.INTENT_ROUTER)
+    refused = only(journal.events("r"), "retry.refused")
+    assert (refused.failure, refused.reason, slept) == ("RATE_LIMITED", "DEADLINE_EXCEEDED", [])
+    assert only(journal.events("r"), "attempt.failed").will_retry is False
+
+
+async def test_a_server_that_names_a_delay_is_given_it(harness: Harness, slept: list[float]):  # CASES 15
+    later = TypedFailure(FailureType.RATE_LIMITED, "slow down", retry_after_s=3)
+    async with harness.run(session_id="s", limits=limits(), timeout_s=5) as run:
+        assert await harness.model(run, "route", Flaky(later), kind=OperationKind.INTENT_ROUTER) == "ok"
+    assert slept == [3]
+
+
+@pytest.mark.parametrize("fraction", [0.0, 0.5, 1 - 2**-53])
+@pytest.mark.parametrize("attempt", range(1, 11))
+def test_jitter_never_passes_the_maximum(fraction: float, attempt: int):  # CASES 15
+    policy = RetryPolicy(OperationKind.INTENT_ROUTER, 2, base_delay_s=0.1, max_delay_s=2.0)
+    full_s = min(2.0, 0.1 * 2 ** (attempt - 1))
+    assert full_s / 2 <= policy.delay_s(attempt, fraction) <= full_s
+
+
+async def test_the_delay_comes_from_the_injected_fraction(journal: HandJournal, clock: ManualClock):
+    slept = []
+
+    async def sleep(delay_s: float) -> None:
+        slept.append(delay_s)
+
+    harness = harness_over(journal, clock, sleep=sleep, ids=CountingIds(fraction=0.5))
+    async with harness.run(session_id="s", limits=limits(), timeout_s=60) as run:
+        await harness.model(run, "route", Flaky(transport()), kind=OperationKind.INTENT_ROUTER)
+    assert slept == [pytest.approx(0.075)]
+
+
+async def test_a_run_that_ended_during_the_attempt_is_the_reason_for_no_other(harness: Harness, journal: HandJournal):
+    # H6: cancelled between attempts
+    async def ask(run: RunContext) -> None:
+        run.cancellation.signal(CancelReason.USER_REQUESTED)
+        raise transport()
+
+    with pytest.raises(TypedFailure):
+        async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
+            await harness.model(run, "route", ask, kind=OperationKind.INTENT_ROUTER)
+    assert only(journal.events("r"), "retry.refused").reason == "USER_REQUESTED"
+    assert types(journal.events("r")).count("attempt.started") == 1
+
+
+class NotFound(Exception):
+    """Falsy, as some responses are."""
+
+    def __bool__(self) -> bool:
+        return False
+
+
+@pytest.mark.parametrize(
+    ("error", "failure"),
+    [
+        (TypedFailure(FailureType.NO_EVIDENCE, "none"), FailureType.NO_EVIDENCE),
+        (TimeoutError(), FailureType.TIMEOUT),
+        (ConnectionResetError(), FailureType.TRANSPORT),
+        (BrokenPipeError(), FailureType.TRANSPORT),
+        (RunEnded("s", "r", outcome="FAILED", reason="X"), FailureType.RUN_ENDED),
+        (LedgerUnavailable("gone"), FailureType.RUN_ENDED),
+        (InvalidInput("n", "is odd"), FailureType.INVALID_ARGUMENTS),
+        (asyncio.CancelledError(), FailureType.CANCELLED),
+        (NotFound(), FailureType.NOT_FOUND),
+        (OSError("disk"), FailureType.UNKNOWN),
+        (ValueError("reset by peer: TRANSPORT"), FailureType.UNKNOWN),
+    ],
+    ids=repr,
+)
+def test_a_failure_is_told_by_type_and_never_by_its_text_or_truth(
+    error: BaseException, failure: FailureType
+):  # CASES 14
+    def of_the_shop(error: BaseException) -> FailureType | None:
+        return FailureType.NOT_FOUND if isinstance(error, NotFound) else None
+
+    assert tell(error, [of_the_shop]).failure is failure
+
+
+async def test_the_harness_asks_the_classifiers_it_was_given(journal: HandJournal, clock: ManualClock):  # H6
+    def busy(error: BaseException) -> FailureType | None:
+        return FailureType.PROVIDER_ERROR if isinstance(error, KeyError) else None
+
+    harness = harness_over(journal, clock, classifiers=(busy,), sleep=lambda _: asyncio.sleep(0))
+    ask = Flaky(KeyError("busy"))
+    async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
+        assert await harness.model(run, "route", ask, kind=OperationKind.INTENT_ROUTER) == "ok"
+    assert only(journal.events("r"), "attempt.failed").failure == "PROVIDER_ERROR"
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: TypedFailure("TRANSPORT", "x"),  # type: ignore[arg-type]
+        lambda: TypedFailure(FailureType.TRANSPORT, "x", retry_after_s="7"),  # type: ignore[arg-type]
+        lambda: TypedFailure(FailureType.TRANSPORT, "x", retry_after_s=True),
+    ],
+)
+def test_a_typed_failure_that_could_not_be_recorded_is_refused_where_it_is_made(make: Callable[[], Any]):
+    with pytest.raises(InvalidInput):
+        make()
