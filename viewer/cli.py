@@ -21,11 +21,16 @@ _ASKED_WRONGLY = {"unsupported_url", "invalid_cursor"}
 
 
 class OneLine(click.ClickException):
-    """An error as one line on the error stream, with its exit code."""
+    """What was asked for failed or is not there; one line on the error stream."""
 
-    def __init__(self, message: str, *, exit_code: int) -> None:
+    def __init__(self, message: str) -> None:
         super().__init__(" ".join(message.split()))
-        self.exit_code = exit_code
+
+
+class NotTried(OneLine):
+    """It could not be tried."""
+
+    exit_code = 2
 
 
 class Commands(click.Group):
@@ -58,12 +63,12 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except (LedgerError, HarnessError) as error:
             not_tried = isinstance(error, _NOT_TRIED) or error.code in _ASKED_WRONGLY
-            raise OneLine(str(error), exit_code=2 if not_tried else 1) from error
+            raise (NotTried if not_tried else OneLine)(str(error)) from error
 
 
 def _broken(name: str, problem: str) -> click.Command:
     def refuse(**_: Any) -> None:
-        raise OneLine(f"{name}: {problem}", exit_code=2)
+        raise NotTried(f"{name}: {problem}")
 
     settings = {"ignore_unknown_options": True, "allow_extra_args": True}
     return click.Command(name, callback=refuse, short_help=f"(broken: {problem})", context_settings=settings)

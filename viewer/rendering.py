@@ -10,6 +10,7 @@ from starlette.responses import HTMLResponse
 from viewer.present import format as form
 from viewer.present import links, words
 from viewer.present.event_lines import boundary_words
+from viewer.present.gauges import columns
 from viewer.present.text import visible, visible_markup
 from viewer.present.verdict import TONES, pill
 
@@ -45,6 +46,7 @@ class Renderer:
             run_path=links.run_path,
             session_path=links.session_path,
             trace_api_path=links.trace_api_path,
+            gauge_columns=columns,
             tone=lambda status: TONES.get(status, "bad"),
         )
 

@@ -13,7 +13,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from viewer.app import create_app
-from viewer.cli import OneLine
+from viewer.cli import NotTried, OneLine
 
 PORT_DEFAULT = 8321
 GRACEFUL_SHUTDOWN_S = 3
@@ -63,7 +63,7 @@ def check_loopback(host: str) -> None:
         loopback = False
     if not loopback:
         problem = "is not a loopback address, and there are no access tokens yet to serve others with"
-        raise OneLine(f"{host} {problem}", exit_code=2)
+        raise NotTried(f"{host} {problem}")
 
 
 async def _serve(db: str, host: str, port: int) -> None:
@@ -83,7 +83,7 @@ def listen(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family)
     except OSError as error:
         why = os.strerror(error.errno) if error.errno else str(error)
-        raise OneLine(f"cannot listen on {host} port {port}: {why}", exit_code=1) from error
+        raise OneLine(f"cannot listen on {host} port {port}: {why}") from error
 
 
 def config_of(app: ASGIApp) -> uvicorn.Config:

@@ -104,7 +104,9 @@ def success_run() -> FakeRun:
     run.transition(1_680, "evidence_guard", "composer")
     run.model(1_690, 2_480, "composer", scope="composer.4", tokens=(1_420, 96), output="No.")
     run.charge(run_bytes=9_800)
-    run.evaluation = {"rules": {"verdict": "PASS", "cites_evidence": 2}}
+    run.evaluation = {
+        "rules": {"verdict": "PASS", "usage": {"cited_results": 2}, "rationale": "It cites its evidence."}
+    }
     run.feedback = {"useful": True, "comment": "Exactly what I needed.", "recorded_us": START_US + 160_000_000}
     return run.end(
         2_500,
@@ -179,7 +181,7 @@ def hostile_run() -> FakeRun:
     run.tool(450, 480, "failing", {}, scope="executor.2", failure="UNKNOWN", said=f"{SCRIPT}\n{HOSTILE[4]}")
     run.model(480, 500, "<em>m</em>", scope="executor.2", output=" ".join(HOSTILE), model="<model>")
     run.transition(505, "<script>n</script>", "'\"></svg>")
-    run.evaluation = {SCRIPT: HOSTILE}
+    run.evaluation = {SCRIPT: {"verdict": SCRIPT, "usage": {SCRIPT: 1}, "rationale": " ".join(HOSTILE)}}
     run.feedback = {"useful": False, "comment": " ".join(HOSTILE)}
     return run.end(510, "FAILED", "UNHANDLED", answer=" ".join(HOSTILE), error=" ".join(HOSTILE))
 

@@ -8,7 +8,7 @@ from viewer.present import format as form
 @pytest.mark.parametrize(
     ("us", "text"),
     [
-        (0, "0 µs"),
+        (0, "0 s"),
         (999, "999 µs"),
         (1_000, "1 ms"),
         (999_499, "999 ms"),

@@ -75,7 +75,7 @@ def test_a_running_run_says_how_far_it_is_known():
     ],
 )
 def test_each_resource_that_ran_out_is_told_in_its_own_words(refused, sentence):
-    assert f"Stopped after 0 µs: {sentence}" in words(
+    assert f"Stopped after 0 s: {sentence}" in words(
         a_run(), status="BUDGET_EXHAUSTED", refused=refused, outcome_reason="RAN_OUT"
     )
 
@@ -83,22 +83,22 @@ def test_each_resource_that_ran_out_is_told_in_its_own_words(refused, sentence):
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"status": "TIMED_OUT"}, "Stopped after 0 µs: its time of 1 min was up."),
+        ({"status": "TIMED_OUT"}, "Stopped after 0 s: its time of 1 min was up."),
         (
             {"status": "CANCELLED", "cancel_reason": "CLIENT_DISCONNECTED"},
-            "Cancelled after 0 µs because the client went away.",
+            "Cancelled after 0 s because the client went away.",
         ),
-        ({"status": "CANCELLED", "cancel_reason": "NEW_REASON"}, "Cancelled after 0 µs because of new reason."),
+        ({"status": "CANCELLED", "cancel_reason": "NEW_REASON"}, "Cancelled after 0 s because of new reason."),
         (
             {"status": "FAILED", "outcome_reason": "HARNESS_LOST"},
-            "Its process died; what is known of it ends 0 µs after the start.",
+            "Its process died; what is known of it ends 0 s after the start.",
         ),
         (
             {"status": "FAILED", "outcome_reason": "LEDGER_UNAVAILABLE"},
             "the ledger could not be written, so no further work was let through.",
         ),
-        ({"status": "FAILED", "outcome_reason": "EXCEPTION"}, "Failed after 0 µs: exception."),
-        ({"status": "FAILED", "error": content("it\nbroke")}, "Failed after 0 µs: it broke."),
+        ({"status": "FAILED", "outcome_reason": "EXCEPTION"}, "Failed after 0 s: exception."),
+        ({"status": "FAILED", "error": content("it\nbroke")}, "Failed after 0 s: it broke."),
     ],
 )
 def test_each_end_is_told_in_its_own_words(changes, sentence):

@@ -53,6 +53,20 @@ def showing(shown: Window) -> str:
     return f"Showing bytes {count(shown.start + 1)}–{count(shown.end)} of {count(shown.size_bytes)}"
 
 
+def reply(content: ContentView | None) -> str:
+    """A model's reply on one line: what it says, or which tools it calls; any other content as `peek` has it."""
+    if content is None or content.data is None or "json" not in content.media_type:
+        return peek(content)
+    tree = json_tree.parse(content.data)
+    members = {node.key: node for node in tree.children} if tree is not None and tree.kind == "object" else {}
+    said = next((members[key].text for key in ("content", "text") if key in members and members[key].text), "")
+    if said and said != "null":
+        return shorten(said, PEEK_CHARS_MAX)
+    calls = members["tool_calls"].children if "tool_calls" in members else ()
+    names = [child.text for call in calls for child in call.children if child.key == "name"]
+    return shorten(f"calls {', '.join(names)}", PEEK_CHARS_MAX) if names else peek(content)
+
+
 def peek(content: ContentView | None) -> str:
     """The content's first words on one line."""
     if content is None:

@@ -56,8 +56,10 @@ def _failed(fields: Fields) -> str:
 
 
 def _amounts(usage: Mapping[str, int] | None) -> str:
-    if not usage:
+    if usage is None:
         return "unknown"
+    if not usage:
+        return "nothing charged"
     return ", ".join(
         f"{amount:,} {key[5:] if key.startswith('tool:') else _noun(key, amount)}" for key, amount in usage.items()
     )

@@ -39,7 +39,7 @@ def plural(number: int, noun: str, nouns: str | None = None) -> str:
 def duration(us: int) -> str:
     """A length of time to three significant figures or to the second: `412 µs`, `317 ms`, `4.17 s`, `2 min 05 s`."""
     if us < 1_000:
-        return f"{us} µs"
+        return f"{us} µs" if us else "0 s"
     if us < 999_500:
         return f"{round(us / 1_000)} ms"
     if us < 9_995_000:

@@ -11,6 +11,7 @@ _ORDER = ("model_calls", "tool_calls")
 _LAST = ("input_tokens", "output_tokens", "total_tokens", "run_bytes")
 _TOKENS = ("input_tokens", "output_tokens", "total_tokens")
 HIGH_SHARE = 0.8
+COLUMNS_MAX = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,12 @@ def gauges(run: RunDetail, elapsed_us: int) -> tuple[Gauge, ...]:
         note="so far" if run.summary.status == "RUNNING" else "",
     )
     return (time, *(_gauge(run, key, limit, bound) for key, limit in _limits(run)))
+
+
+def columns(gauge_count: int) -> int:
+    """Gauges in each row of a wide page, so that the rows are even."""
+    rows = -(-gauge_count // COLUMNS_MAX)
+    return -(-gauge_count // max(rows, 1))
 
 
 def binding(run: RunDetail) -> str | None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from ledger.records import AgentStep, ContentView, RecordedEvent, ToolInvocation
 from viewer.present import event_lines, json_tree
-from viewer.present.content import Block, block, peek
+from viewer.present.content import Block, block, peek, reply
 from viewer.present.format import count, plural
 from viewer.present.links import TraceLinks
 from viewer.present.spans import arguments
@@ -156,7 +156,7 @@ def _step(step: AgentStep, links: TraceLinks) -> WorkRow:
         scope=step.scope,
         start_us=step.started_elapsed_us,
         duration_us=step.duration_us,
-        peek=_peek(step.status, step.error, step.failure) or peek(step.output),
+        peek=_peek(step.status, step.error, step.failure) or reply(step.output),
         blocks=_blocks(key, contents, links),
         asked_for=_asked_for(key, links),
     )

@@ -33,6 +33,8 @@ class Span:
     end_us: int | None
     """None while it is open."""
     note: str = ""
+    attempt: int = 1
+    max_attempts: int = 1
 
 
 def spans_of(events: Iterable[RecordedEvent], tools: Iterable[ToolInvocation] = ()) -> list[Span]:
@@ -49,7 +51,7 @@ def spans_of(events: Iterable[RecordedEvent], tools: Iterable[ToolInvocation] = 
             found[f"refused {event.seq}"] = _refused(event)
         elif key in found and event.type in _FURTHER:
             found[key] = _FURTHER[event.type](found[key], event, invocations.get(key))
-    return sorted(found.values(), key=lambda span: (span.start_us, span.seq))
+    return sorted(map(_numbered, found.values()), key=lambda span: (span.start_us, span.seq))
 
 
 def spans_of_rows(steps: Iterable[AgentStep], tools: Iterable[ToolInvocation]) -> list[Span]:
@@ -66,7 +68,6 @@ def _row_span(row: AgentStep | ToolInvocation, kind: Kind, name: str) -> Span:
 
 def _started(event: RecordedEvent, tool: ToolInvocation | None) -> Span:
     fields = event.fields
-    attempts = f"attempt {fields['attempt']} of {fields['max_attempts']}" if fields["max_attempts"] > 1 else ""
     return Span(
         seq=event.seq,
         scope=scope_of(fields["boundary"]),
@@ -75,8 +76,17 @@ def _started(event: RecordedEvent, tool: ToolInvocation | None) -> Span:
         name=fields["name"],
         start_us=event.elapsed_us or 0,
         end_us=None,
-        note=_join(attempts, arguments(tool)),
+        note=arguments(tool),
+        attempt=fields["attempt"],
+        max_attempts=fields["max_attempts"],
     )
+
+
+def _numbered(span: Span) -> Span:
+    """Which attempt it was, where it was not the only one."""
+    if span.max_attempts == 1 or (span.attempt == 1 and span.state == "ok"):
+        return span
+    return replace(span, note=_join(f"attempt {span.attempt} of {span.max_attempts}", span.note))
 
 
 def _succeeded(span: Span, event: RecordedEvent, _: ToolInvocation | None) -> Span:
@@ -104,6 +114,8 @@ def _late(span: Span, event: RecordedEvent, _: ToolInvocation | None) -> Span:
 
 def _settled(span: Span, event: RecordedEvent, _: ToolInvocation | None) -> Span:
     usage: Mapping[str, int] = event.fields.get("usage") or {}
+    if span.state == "failed" and not usage:
+        return span
     known = [f"{count(usage[key])} {word}" for key, word in _TOKENS if key in usage]
     return replace(span, note=_join(span.note, *(known or ["tokens unknown"])))
 
@@ -135,12 +147,19 @@ def _kind(code: str) -> Kind:
 
 
 def arguments(tool: ToolInvocation | None) -> str:
-    """A tool's arguments in a few words: the values of its first two scalar arguments."""
+    """A tool's arguments in a few words: the two that say most, words before numbers."""
     if tool is None or tool.input is None or tool.input.data is None:
         return ""
     tree = json_tree.parse(tool.input.data)
-    values = [node.text for node in tree.children if node.kind in ("string", "number")] if tree else []
-    return " · ".join(shorten(value, _ARGUMENT_CHARS_MAX) for value in values[:2])
+    values = [(node.kind == "number", _value(node)) for node in tree.children] if tree else []
+    told = [value for _, value in sorted(values, key=lambda value: value[0]) if value]
+    return " · ".join(shorten(value, _ARGUMENT_CHARS_MAX) for value in told[:2])
+
+
+def _value(node: json_tree.Node) -> str:
+    if node.kind == "array":
+        return ", ".join(child.text for child in node.children[:6] if child.kind in ("string", "number"))
+    return node.text if node.kind in ("string", "number") else ""
 
 
 def _join(*parts: str) -> str:

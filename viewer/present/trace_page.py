@@ -1,14 +1,14 @@
 """All that the trace page shows of one run, put together from the pure parts; the template only places it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ledger.records import AgentStep, RecordedEvent, RunTrace
-from viewer.present import json_tree, rows
+from viewer.present import rows
 from viewer.present.content import Block
 from viewer.present.gauges import Gauge, gauges
 from viewer.present.graph import Graph, Transition, graph
+from viewer.present.judgements import Judgement, judgements
 from viewer.present.links import TraceLinks
 from viewer.present.spans import spans_of, spans_of_rows
 from viewer.present.text import shorten
@@ -43,8 +43,7 @@ class TracePage:
     events: Sequence[rows.EventRow]
     events_paging: rows.Paging
     inspector: rows.Inspector | None
-    feedback: json_tree.Node | None
-    evaluation: json_tree.Node | None
+    judgements: Sequence[Judgement]
 
 
 def trace_page(reading: RunReading, links: TraceLinks) -> TracePage:
@@ -79,13 +78,8 @@ def trace_page(reading: RunReading, links: TraceLinks) -> TracePage:
         events=events,
         events_paging=events_paging,
         inspector=rows.inspector(selected, reading.page, run.event_count, links),
-        feedback=_judged("feedback", trace.feedback),
-        evaluation=_judged("evaluation", trace.self_evaluation),
+        judgements=judgements(trace.feedback, trace.self_evaluation),
     )
-
-
-def _judged(key: str, judgement: Mapping[str, Any] | None) -> json_tree.Node | None:
-    return None if not judgement else json_tree.of(judgement, key)
 
 
 def lasted_us(reading: RunReading) -> int:

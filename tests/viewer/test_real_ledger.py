@@ -1,0 +1,136 @@
+"""The viewer over a real ledger, with runs that a real harness made."""
+
+import asyncio
+import re
+from collections.abc import Iterator
+
+import httpx2
+import pytest
+
+from ledger import Ledger
+from tests.viewer.example_runs import HOSTILE
+from tests.viewer.real_runs import record_runs
+from tests.viewer.served import client_of
+from tests.viewer.test_pages import read
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    path = tmp_path_factory.mktemp("real") / "runs.db"
+    asyncio.run(record_runs(path))
+    return path
+
+
+@pytest.fixture(scope="module")
+def client(path) -> Iterator[httpx2.Client]:
+    with client_of(path) as client:
+        yield client
+
+
+def page_of(session_id: str, run_id: str) -> str:
+    return f"/trace?sessionId={session_id}&runId={run_id}"
+
+
+def trace_of(client, session_id, run_id):
+    answer = client.get(f"/api/diagnosis/{session_id}/trace", params={"runId": run_id})
+    assert answer.status_code == 200
+    return answer.json()["data"]
+
+
+@pytest.mark.parametrize(
+    ("session_id", "run_id", "words"),
+    [
+        ("s-1", "r-answered", "Answered after 1.58 s. It made one write: open_ticket."),
+        (
+            "s-1",
+            "r-budget",
+            "Stopped after 400 ms: a third query_logs call would have passed its limit of 2. It was in executor.",
+        ),
+        ("s-2", "r-failed", "Failed after 10 ms: the plan was empty."),
+        ("s-2", "r-cancelled", "Cancelled after 0 s because the client went away."),
+        ("s-2", "r-timed-out", "Stopped after 1.00 s: its time of 1.00 s was up."),
+    ],
+)
+def test_each_way_a_run_can_end_is_told(client, session_id, run_id, words):
+    paragraph = re.search(r'<p class="why">(.*?)</p>', client.get(page_of(session_id, run_id)).text, re.DOTALL)
+    assert words in " ".join(re.sub(r"<[^>]*>", "", paragraph[1]).split())
+
+
+def test_the_trace_of_a_run_is_that_run(client):
+    data = trace_of(client, "s-1", "r-answered")
+    assert data["run"]["status"] == "SUCCESS"
+    assert data["answer"] == "The disk is full."
+    assert [step["name"] for step in data["agentSteps"]] == ["router", "composer"]
+    assert data["agentSteps"][0]["attemptCount"] == 2
+    assert [tool["toolName"] for tool in data["toolInvocations"]] == ["query_metrics", "query_logs", "open_ticket"]
+    assert data["run"]["orchestrationTrace"]["finalNode"] == "composer"
+    assert data["feedback"] == {**data["feedback"], "useful": True, "comment": "Exactly."}
+    assert data["selfEvaluation"]["aiops_rule_evaluation"]["verdict"] == "PASS"
+    assert data["chatSession"]["messagePairCount"] == 1
+
+
+def test_the_page_of_a_run_shows_its_retry_its_failure_and_its_write(client):
+    text = read(client, page_of("s-1", "r-answered")).text
+    for words in ("attempt 1 of 2 · connection failed", "back-off", "kern.log: permission denied", "open_ticket"):
+        assert words in text
+
+
+def test_hostile_content_of_a_real_run_is_inert_on_the_page_and_exact_in_the_api(client):
+    html = client.get(page_of("s-3", "r-hostile")).text
+    assert "<script>window" not in html
+    assert "\x1b" not in html
+    assert "\u202e" not in html
+    data = trace_of(client, "s-3", "r-hostile")
+    assert data["run"]["query"] == " ".join(HOSTILE)
+    assert [tool["output"]["text"] for tool in data["toolInvocations"]][: len(HOSTILE)] == HOSTILE
+
+
+def test_a_foreign_run_and_an_unknown_one_get_the_same_answer(client):
+    foreign, unknown = (
+        client.get("/api/diagnosis/s-2/trace", params={"runId": run_id}) for run_id in ("r-answered", "r-unknown")
+    )
+    assert (foreign.status_code, foreign.content) == (404, unknown.content)
+
+
+def test_lists_follow_their_next_links_over_the_real_cursor(client):
+    seen, path = [], "/api/chat/session/s-2/runs?limit=2"
+    while path:
+        answer = client.get(path)
+        seen += [run["runId"] for run in answer.json()["data"]]
+        path = answer.links.get("next", {}).get("url")
+    assert seen == ["r-timed-out", "r-cancelled", "r-failed"]
+    assert client.get("/api/chat/session/s-2/runs?cursor=nonsense").json()["code"] == "invalid_cursor"
+
+
+def test_an_empty_session_and_an_unknown_one_are_told_apart(client):
+    assert client.get("/api/chat/session/s-empty/runs").json()["data"] == []
+    assert client.get("/api/chat/session/s-none/runs").status_code == 404
+
+
+def test_an_annotation_after_the_end_changes_the_tag(client, path):
+    url = "/api/diagnosis/s-1/trace?runId=r-budget"
+    etag = client.get(url).headers["etag"]
+    assert client.get(url, headers={"If-None-Match": etag}).status_code == 304
+
+    async def annotate() -> None:
+        async with await Ledger.open(path) as ledger:
+            await ledger.record_feedback("s-1", "r-budget", useful=False)
+
+    asyncio.run(annotate())
+    changed = client.get(url, headers={"If-None-Match": etag})
+    assert changed.status_code == 200
+    assert changed.json()["data"]["feedback"]["useful"] is False
+
+
+def test_a_ledger_whose_file_is_gone_is_503(tmp_path):
+    path = tmp_path / "runs.db"
+    asyncio.run(record_runs(path))
+    with client_of(path) as client:
+        assert client.get("/healthz").status_code == 200
+        for name in tmp_path.iterdir():
+            name.unlink()
+        path.write_bytes(b"no ledger at all")
+        answer = client.get("/api/diagnosis/s-1/trace?runId=r-budget")
+        # A connection that is open still reads what it had open; a new one finds no ledger.
+        assert answer.status_code in (200, 503)
+        assert str(tmp_path) not in answer.text

@@ -1,0 +1,39 @@
+"""What people and evaluators said of a run, in words."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from viewer.present.format import count
+from viewer.present.text import shorten
+from viewer.present.words import plain
+
+WORDS_CHARS_MAX = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """One of them."""
+
+    by: str
+    verdict: str
+    words: str
+    figures: str
+    at_us: int | None
+
+
+def judgements(
+    feedback: Mapping[str, Any] | None, evaluation: Mapping[str, Mapping[str, Any]] | None
+) -> list[Judgement]:
+    """The feedback that counts, then each evaluator's last word."""
+    found = []
+    if feedback is not None:
+        by = f"Feedback by {feedback['actor']}" if feedback.get("actor") else "Feedback"
+        verdict = "Useful" if feedback.get("useful") else "Not useful"
+        words = shorten(str(feedback.get("comment") or ""), WORDS_CHARS_MAX)
+        found.append(Judgement(by, verdict, words, "", feedback.get("recorded_us")))
+    for name, said in (evaluation or {}).items():
+        figures = " · ".join(f"{plain(key)} {count(amount)}" for key, amount in (said.get("usage") or {}).items())
+        words = shorten(str(said.get("rationale") or ""), WORDS_CHARS_MAX)
+        found.append(Judgement(name, plain(str(said.get("verdict", "?"))).capitalize(), words, figures, None))
+    return found
