@@ -7,12 +7,15 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
+import pytest
+
 from harness import Harness, Limits, ManualClock, MemoryJournal
 from harness.errors import AlreadyTerminated, HarnessError, LedgerUnavailable
 from harness.events import Event
 from harness.journal import Permit, Recorded, Submission
 
 T = TypeVar("T")
+B = TypeVar("B", bound=BaseException)
 
 PLENTY: dict[str, Any] = {
     "model_calls": 100,
@@ -80,6 +83,10 @@ class HandJournal(MemoryJournal):
         self.permits_waiting: deque[Future[Permit]] = deque()
         self.permits_open = 0
         self.submissions: list[Submission] = []
+
+    def events(self, run_id: str) -> list[Any]:
+        """The run's events so far; a test knows of which type each is."""
+        return list(super().events(run_id))
 
     def request_permit(self, timeout_s: float) -> Future[Permit]:
         future: Future[Permit] = Future()
@@ -173,7 +180,7 @@ def race(actions: Iterable[Callable[[], T]]) -> list[T | Exception]:
         barrier.wait(timeout=30)
         try:
             results[index] = todo[index]()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the test looks at it
             results[index] = error
 
     threads = [threading.Thread(target=act, args=(index,)) for index in range(len(todo))]
@@ -195,6 +202,11 @@ def harness_over(journal: MemoryJournal, clock: ManualClock | None = None, **set
     """A harness on a clock that is moved by hand, with ids that count."""
     clock = clock or ManualClock()
     return Harness(journal, **({"monotonic_clock": clock, "wall_clock": clock, "ids": CountingIds()} | settings))
+
+
+def left_with(kind: type[B] | tuple[type[B], ...], match: str | None = None) -> pytest.RaisesExc[B]:
+    """`pytest.raises` for a whole block: what leaves it is the claim, whichever of its lines began it."""
+    return pytest.raises(kind, match=match)
 
 
 def types(events: Iterable[Event]) -> list[str]:

@@ -11,8 +11,8 @@ from harness import (
     BudgetSnapshot,
     CancelReason,
     CapacityExceeded,
-    CapturePolicy,
     Capture,
+    CapturePolicy,
     FailureType,
     Harness,
     InvalidInput,
@@ -23,9 +23,9 @@ from harness import (
     TokenUsage,
     TypedFailure,
 )
-from tests.harness.fakes import PLENTY, HandJournal, each, harness_over, limits, only, race, say, types
+from tests.harness.fakes import PLENTY, HandJournal, each, harness_over, left_with, limits, only, race, say, types
 
-NO_LIMITS = [0, -1, True, False, None, float("inf"), float("nan"), 1.0, "7", 2**53, [], {}]
+NO_LIMITS: list[Any] = [0, -1, True, False, None, float("inf"), float("nan"), 1.0, "7", 2**53, [], {}]
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ async def test_the_call_beyond_a_limit_is_not_reserved_and_ends_the_run(
     harness: Harness, journal: HandJournal, changed: dict[str, Any], crossing: Any, resource: str
 ):  # H4, CASES 7
     reasons: list[CancelReason] = []
-    with pytest.raises(RunEnded) as ended:
+    with left_with(RunEnded) as ended:
         async with harness.run(session_id="s", run_id="r", limits=limits(**changed), timeout_s=60) as run:
             run.cancellation.on_signal(reasons.append)
             for _ in range(2):
@@ -125,7 +125,7 @@ async def test_the_call_beyond_a_limit_is_not_reserved_and_ends_the_run(
 
 
 async def test_a_block_that_swallows_the_refusal_is_still_no_success(harness: Harness, journal: HandJournal):  # CASES 7
-    with pytest.raises(RunEnded, match="BUDGET_EXHAUSTED"):
+    with left_with(RunEnded, match="BUDGET_EXHAUSTED"):
         async with harness.run(session_id="s", run_id="r", limits=limits(tool_calls=60), timeout_s=60) as run:
             for _ in range(61):
                 try:
@@ -143,7 +143,7 @@ async def test_of_eight_calls_that_race_for_six_exactly_six_start(harness: Harne
         started.append(run.attempt_id)
         await asyncio.sleep(0)
 
-    with pytest.raises(RunEnded, match="tool_calls 6 of 6"):
+    with left_with(RunEnded, match="tool_calls 6 of 6"):
         async with harness.run(session_id="s", run_id="r", limits=limits(tool_calls=6), timeout_s=60) as run:
             calls = [harness.tool(run.branch(f"call.{n}"), "work", work) for n in range(8)]
             results = await asyncio.gather(*calls, return_exceptions=True)
@@ -163,7 +163,7 @@ async def test_of_sixty_four_threads_one_gets_the_last_call_and_the_sums_agree_a
         while not is_over.is_set():
             snapshots.append(run.budget.snapshot())
 
-    with pytest.raises(RunEnded, match="tool:rare 1 of 1"):
+    with left_with(RunEnded, match="tool:rare 1 of 1"):
         allowed = limits(tool_calls=1000, per_tool={"rare": 1, "common": 1000})
         async with harness.run(session_id="s", run_id="r", limits=allowed, timeout_s=60) as run:
             watching = threading.Thread(target=watch, args=(run,))
@@ -191,7 +191,7 @@ async def _await(awaitable: Any) -> Any:
 async def test_tokens_above_a_limit_are_recorded_as_they_were_and_refuse_the_next_step(
     harness: Harness, journal: HandJournal
 ):  # H4a, CASES 3
-    with pytest.raises(RunEnded) as ended:
+    with left_with(RunEnded) as ended:
         async with harness.run(session_id="s", run_id="r", limits=limits(output_tokens=100), timeout_s=60) as run:
             reply = await harness.model(run, "ask", replying(TokenUsage(7, 11_210)))
             assert reply.text == "ok"
@@ -289,7 +289,7 @@ async def test_a_nested_loop_over_the_same_run_counts_on(harness: Harness, journ
         for _ in range(3):
             await harness.tool(run, "say", say)
 
-    with pytest.raises(RunEnded, match="tool:say 5 of 5"):
+    with left_with(RunEnded, match="tool:say 5 of 5"):
         async with harness.run(session_id="s", run_id="r", limits=limits(per_tool={"say": 5}), timeout_s=60) as run:
             await harness.model(run, "agent", agent)
             await harness.model(run, "agent", agent)
@@ -334,7 +334,7 @@ async def test_threads_that_race_for_bytes_never_pass_the_limit(harness: Harness
 
 
 async def test_crossing_the_byte_limit_through_the_harness_ends_the_run(harness: Harness, journal: HandJournal):  # H9
-    with pytest.raises(RunEnded, match="run_bytes 60 of 100"):
+    with left_with(RunEnded, match="run_bytes 60 of 100"):
         async with harness.run(session_id="s", run_id="r", limits=limits(run_bytes=100), timeout_s=60) as run:
             harness.reserve_bytes(run, 60)
             harness.reserve_bytes(run, 41)
@@ -346,7 +346,7 @@ async def test_crossing_the_byte_limit_through_the_harness_ends_the_run(harness:
 async def test_a_result_too_big_is_returned_but_kept_as_size_and_digest_only(
     harness: Harness, journal: HandJournal
 ):  # H9
-    with pytest.raises(RunEnded, match="run_bytes"):
+    with left_with(RunEnded, match="run_bytes"):
         async with harness.run(session_id="s", run_id="r", limits=limits(run_bytes=100), timeout_s=60) as run:
             assert len(await harness.tool(run, "cat", lambda run: "x" * 5_000)) == 5_000
             with pytest.raises(RunEnded, match="BUDGET_EXHAUSTED"):
@@ -395,7 +395,7 @@ async def test_a_late_model_reply_above_a_limit_ends_the_run(harness: Harness, j
         go_on.wait(timeout=30)
         return Reply(TokenUsage(1, 500))
 
-    with pytest.raises(RunEnded, match="output_tokens 500 of 100"):
+    with left_with(RunEnded, match="output_tokens 500 of 100"):
         async with harness.run(session_id="s", run_id="r", limits=limits(output_tokens=100), timeout_s=60) as run:
             asking = asyncio.ensure_future(harness.model(run, "ask", ask))
             await asyncio.to_thread(started.wait, 30)

@@ -8,9 +8,20 @@ from typing import Any
 
 import pytest
 
-from harness import CancelReason, FailureType, Harness, InvalidInput, OperationKind, Outcome, RunContext, RunEnded
-from harness import TypedFailure
-from tests.harness.fakes import HandJournal, each, harness_over, limits, on_thread, only, say, types, until
+from harness import (
+    CancelReason,
+    FailureType,
+    Harness,
+    InvalidInput,
+    OperationKind,
+    Outcome,
+    RunContext,
+    RunEnded,
+    TerminationNotRecorded,
+    TypedFailure,
+)
+from harness.threads import ToolThreads
+from tests.harness.fakes import HandJournal, each, harness_over, left_with, limits, on_thread, only, say, types, until
 from tests.harness.test_deadline import BOUNDARIES, cross
 
 
@@ -18,7 +29,7 @@ from tests.harness.test_deadline import BOUNDARIES, cross
 async def test_after_a_signal_every_boundary_is_refused_and_appends_nothing(
     harness: Harness, journal: HandJournal, boundary: str
 ):  # H3, E6
-    with pytest.raises(RunEnded) as ended:
+    with left_with(RunEnded) as ended:
         async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
             assert run.cancellation.signal(CancelReason.CLIENT_DISCONNECTED) is True
             before = len(journal.submissions)
@@ -53,7 +64,7 @@ async def test_each_reason_ends_the_run_with_its_outcome(
 
 
 async def test_the_first_reason_stays(harness: Harness, journal: HandJournal):  # H3, D3
-    with pytest.raises(RunEnded, match="USER_REQUESTED"):
+    with left_with(RunEnded, match="USER_REQUESTED"):
         async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
             changed = [run.cancellation.signal(reason) for reason in (CancelReason.USER_REQUESTED, *CancelReason)]
             assert changed == [True] + [False] * len(CancelReason)
@@ -79,7 +90,7 @@ async def test_a_reason_that_is_none_is_refused(harness: Harness, bad: Any):
 
 async def test_callbacks_run_once_each_in_order_and_not_if_taken_back(harness: Harness):  # H3
     called: list[str] = []
-    with pytest.raises(RunEnded):
+    with left_with(RunEnded):
         async with harness.run(session_id="s", limits=limits(), timeout_s=60) as run:
             run.cancellation.on_signal(lambda reason: called.append(f"first {reason.value}"))
             take_back = run.cancellation.on_signal(lambda _: called.append("taken back"))
@@ -100,7 +111,7 @@ async def test_a_callback_that_raises_is_logged_without_payload_and_stops_no_oth
     def break_down(_: CancelReason) -> None:
         raise error
 
-    with caplog.at_level(logging.WARNING), pytest.raises(RunEnded):
+    with caplog.at_level(logging.WARNING), left_with(RunEnded):
         async with harness.run(session_id="s", limits=limits(), timeout_s=60) as run:
             run.cancellation.on_signal(break_down)
             run.cancellation.on_signal(called.append)
@@ -112,7 +123,7 @@ async def test_a_callback_that_raises_is_logged_without_payload_and_stops_no_oth
 
 async def test_a_callback_may_register_another_and_signal_again(harness: Harness):  # CASES 23
     called: list[str] = []
-    with pytest.raises(RunEnded, match="USER_REQUESTED"):
+    with left_with(RunEnded, match="USER_REQUESTED"):
         async with harness.run(session_id="s", limits=limits(), timeout_s=60) as run:
 
             def again(_: CancelReason) -> None:
@@ -127,7 +138,7 @@ async def test_a_callback_may_register_another_and_signal_again(harness: Harness
 
 async def test_a_callback_registered_after_the_signal_runs_at_once(harness: Harness):  # H3
     called: list[CancelReason] = []
-    with pytest.raises(RunEnded):
+    with left_with(RunEnded):
         async with harness.run(session_id="s", limits=limits(), timeout_s=60) as run:
             run.cancellation.signal(CancelReason.USER_REQUESTED)
             run.cancellation.on_signal(called.append)()
@@ -166,7 +177,7 @@ async def answer_too_much(harness: Harness, run: RunContext) -> None:
 
 
 async def lose_the_ledger(harness: Harness, run: RunContext) -> None:
-    journal = run.live._journal
+    journal: Any = run.live._journal
     journal.answer_all_with(ConnectionError("gone"))
     harness.transition(run, None, "planner")
 
@@ -177,22 +188,20 @@ async def lose_the_ledger(harness: Harness, run: RunContext) -> None:
 async def test_a_callback_may_wait_for_a_thread_that_uses_the_run(journal: HandJournal, stop: Callable[..., Any]):
     # CASES 23: whatever stops the run, its callbacks run without its lock.
     harness = harness_over(journal, close_timeout_s=0.01)
-    snapshots = []
-    allowed = limits(per_tool={"blob": 1, "never": 1})
-    try:
+    answers = []
+
+    def use(run: RunContext) -> tuple[bool, int]:
+        return run.cancellation.signal(CancelReason.SHUTDOWN), run.next_ordinal("tool", "x")
+
+    with left_with((RunEnded, TerminationNotRecorded)):
+        allowed = limits(per_tool={"blob": 1, "never": 1})
         async with harness.run(session_id="s", limits=allowed, timeout_s=60) as run:
             await harness.tool(run, "never", say)
-            run.cancellation.on_signal(
-                lambda _: snapshots.append(
-                    on_thread(lambda: (run.cancellation.signal(CancelReason.SHUTDOWN), run.next_ordinal("tool", "x")))
-                )
-            )
-            stopped = stop(harness, run)
-            if stopped is not None:
-                await stopped
-    except Exception as error:
-        assert type(error).__name__ in ("RunEnded", "TerminationNotRecorded")
-    assert snapshots == [(False, 1)]
+            run.cancellation.on_signal(lambda _: answers.append(on_thread(lambda: use(run))))
+            stopping = stop(harness, run)
+            if stopping is not None:
+                await stopping
+    assert answers == [(False, 1)]
 
 
 async def test_a_client_that_goes_while_a_thread_works_gets_no_late_result(
@@ -275,7 +284,7 @@ async def test_a_cancelled_task_gets_its_own_error_after_the_end_is_recorded(
 
 
 async def test_a_time_out_around_the_block_stays_a_time_out(harness: Harness, journal: HandJournal):  # CASES 18
-    with pytest.raises(TimeoutError):
+    with left_with(TimeoutError):
         async with asyncio.timeout(0.01):
             async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
                 await harness.tool(run, "hang", lambda run: asyncio.Event().wait())
@@ -328,7 +337,7 @@ async def test_a_cancellation_between_two_attempts_ends_the_wait_and_the_operati
     pausing = asyncio.Event()
     calls: list[RunContext] = []
     harness = harness_over(journal, sleep=sleep_long)
-    with pytest.raises(RunEnded, match="USER_REQUESTED"):
+    with left_with(RunEnded, match="USER_REQUESTED"):
         async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
             asking = asyncio.ensure_future(harness.model(run, "route", ask, kind=OperationKind.INTENT_ROUTER))
             await pausing.wait()
@@ -372,7 +381,7 @@ async def test_a_task_cancelled_while_its_start_is_recorded_never_invokes_the_op
 
 async def test_a_signal_while_a_start_is_recorded_stops_the_operation_too(harness: Harness, journal: HandJournal):  # H3
     invoked: list[RunContext] = []
-    with pytest.raises(RunEnded, match="USER_REQUESTED"):
+    with left_with(RunEnded, match="USER_REQUESTED"):
         async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
             journal.holds = True
             crossing = asyncio.ensure_future(harness.tool(run, "say", lambda run: invoked.append(run)))
@@ -385,8 +394,6 @@ async def test_a_signal_while_a_start_is_recorded_stops_the_operation_too(harnes
 
 
 async def test_a_queued_call_that_is_cancelled_is_never_invoked(journal: HandJournal):
-    from harness.threads import ToolThreads
-
     harness = harness_over(journal, threads=ToolThreads(1))
     go_on = threading.Event()
     invoked: list[RunContext] = []

@@ -102,8 +102,9 @@ def test_an_unsafe_id_is_refused_by_name_and_nothing_is_published(
 def test_a_bad_argument_of_a_run_is_refused_by_name(
     harness: Harness, journal: HandJournal, field: str, bad: Any
 ):  # H1b
+    usual: dict[str, Any] = {"session_id": "s", "limits": limits(), "timeout_s": 60}
     with pytest.raises(InvalidInput) as refused:
-        harness.run(**({"session_id": "s", "limits": limits(), "timeout_s": 60} | {field: bad}))
+        harness.run(**(usual | {field: bad}))
     assert refused.value.field == field
     assert journal.submissions == []
 

@@ -20,7 +20,7 @@ from harness import (
     SystemMonotonicClock,
     TypedFailure,
 )
-from tests.harness.fakes import HandJournal, harness_over, limits, only, say, types, until
+from tests.harness.fakes import HandJournal, harness_over, left_with, limits, only, say, types, until
 
 BOUNDARIES: dict[str, Callable[[Harness, RunContext], Any]] = {
     "model": lambda harness, run: harness.model(run, "ask", say),
@@ -47,7 +47,7 @@ async def test_at_the_deadline_no_boundary_is_crossed(
     harness: Harness, journal: HandJournal, clock: ManualClock, boundary: str, late_s: float
 ):  # H2
     reasons: list[CancelReason] = []
-    with pytest.raises(RunEnded) as ended:
+    with left_with(RunEnded) as ended:
         async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
             run.cancellation.on_signal(reasons.append)
             usage = run.budget.snapshot().usage
@@ -86,7 +86,7 @@ async def test_a_block_that_is_left_too_late_is_no_success(
 
 
 async def test_nobody_can_declare_success_after_the_deadline(harness: Harness, clock: ManualClock):  # H2
-    with pytest.raises(RunEnded, match="TIMED_OUT"):
+    with left_with(RunEnded, match="TIMED_OUT"):
         async with harness.run(session_id="s", limits=limits(), timeout_s=60) as run:
             clock.advance(61)
             assert run.lifecycle.finish(Outcome.SUCCESS, "COMPLETED") is False
@@ -159,7 +159,7 @@ async def test_a_start_that_became_durable_too_late_is_not_invoked(
     harness: Harness, journal: HandJournal, clock: ManualClock
 ):  # H2, E3
     invoked = []
-    with pytest.raises(RunEnded, match="TIMED_OUT"):
+    with left_with(RunEnded, match="TIMED_OUT"):
         async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
             journal.holds = True
             crossing = asyncio.ensure_future(harness.tool(run, "say", lambda run: invoked.append(run)))
@@ -173,7 +173,7 @@ async def test_a_start_that_became_durable_too_late_is_not_invoked(
 
 async def test_no_wait_for_the_record_of_a_start_outlives_the_deadline(journal: HandJournal):  # H2
     harness = Harness(journal)
-    with pytest.raises(RunEnded, match="TIMED_OUT"):
+    with left_with(RunEnded, match="TIMED_OUT"):
         async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=0.05) as run:
             journal.holds = True
             try:
@@ -186,7 +186,7 @@ async def test_no_wait_for_the_record_of_a_start_outlives_the_deadline(journal: 
 async def test_a_permit_that_did_not_come_before_the_deadline_is_a_time_out(
     harness: Harness, journal: HandJournal, clock: ManualClock
 ):  # H2, D12
-    with pytest.raises(RunEnded, match="TIMED_OUT"):
+    with left_with(RunEnded, match="TIMED_OUT"):
         async with harness.run(session_id="s", limits=limits(), timeout_s=60) as run:
             journal.holds_permits = True
             crossing = asyncio.ensure_future(harness.tool(run, "say", say))

@@ -88,10 +88,12 @@ async def asked(
     harness: Harness, provider: FakeProvider, kind: OperationKind = OperationKind.DIAGNOSIS_AGENT, **args: Any
 ) -> Any:
     """What the model says when a run asks it once."""
-    async with make_async_client(base_url=provider.url, api_key="none", timeout_s=10) as client:
-        async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
-            chat = Chat(client, "fake-1")
-            return await harness.model(run, "ask", chat, args={"messages": MESSAGES} | args, kind=kind, model="fake-1")
+    async with (
+        make_async_client(base_url=provider.url, api_key="none", timeout_s=10) as client,
+        harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run,
+    ):
+        chat = Chat(client, "fake-1")
+        return await harness.model(run, "ask", chat, args={"messages": MESSAGES} | args, kind=kind, model="fake-1")
 
 
 async def test_the_client_that_is_built_here_has_no_retries_of_its_own():  # H7

@@ -1,0 +1,226 @@
+"""Calling work across a run's boundaries: models, tools and guards, each typed as what it calls (SPEC D7, D11)."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Any, Concatenate, ParamSpec, TypeVar, overload
+
+from harness.budget import check_tool_name, limit_of, tool_resource
+from harness.context import RunContext
+from harness.crossing import cross
+from harness.engine import Engine
+from harness.errors import InvalidInput
+from harness.ids import check_code, check_name
+from harness.operation import Operation, is_async
+from harness.retry import OperationKind
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Calls:
+    """The three kinds of work that a harness lets through. Each may be asynchronous or not, hence the overloads."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    @overload
+    def model(
+        self,
+        run: RunContext,
+        name: str,
+        fn: Callable[..., Awaitable[T]],
+        *,
+        args: Mapping[str, Any] | None = None,
+        kind: OperationKind = OperationKind.DIAGNOSIS_AGENT,
+        model: str | None = None,
+    ) -> Awaitable[T]: ...
+
+    @overload
+    def model(
+        self,
+        run: RunContext,
+        name: str,
+        fn: Callable[..., T],
+        *,
+        args: Mapping[str, Any] | None = None,
+        kind: OperationKind = OperationKind.DIAGNOSIS_AGENT,
+        model: str | None = None,
+    ) -> Awaitable[T]: ...
+
+    def model(
+        self,
+        run: RunContext,
+        name: str,
+        fn: Callable[..., Any],
+        *,
+        args: Mapping[str, Any] | None = None,
+        kind: OperationKind = OperationKind.DIAGNOSIS_AGENT,
+        model: str | None = None,
+    ) -> Awaitable[Any]:
+        """Call `fn(run, **args)` as a model step; its token usage is the reply's `usage` if that is a `TokenUsage`."""
+        model = None if model is None else check_name("model", model)
+        return self._cross(run, "model", name, kind, fn, args, model=model)
+
+    @overload
+    def guard(
+        self,
+        run: RunContext,
+        name: str,
+        fn: Callable[..., Awaitable[T]],
+        *,
+        args: Mapping[str, Any] | None = None,
+        kind: OperationKind = OperationKind.SEMANTIC_GUARD,
+    ) -> Awaitable[T]: ...
+
+    @overload
+    def guard(
+        self,
+        run: RunContext,
+        name: str,
+        fn: Callable[..., T],
+        *,
+        args: Mapping[str, Any] | None = None,
+        kind: OperationKind = OperationKind.SEMANTIC_GUARD,
+    ) -> Awaitable[T]: ...
+
+    def guard(
+        self,
+        run: RunContext,
+        name: str,
+        fn: Callable[..., Any],
+        *,
+        args: Mapping[str, Any] | None = None,
+        kind: OperationKind = OperationKind.SEMANTIC_GUARD,
+    ) -> Awaitable[Any]:
+        """Call `fn(run, **args)` as a guard: a check whose verdict the run depends on; it is charged no calls."""
+        return self._cross(run, "guard", name, kind, fn, args)
+
+    @overload
+    def tool(
+        self,
+        run: RunContext,
+        name: str,
+        fn: Callable[..., Awaitable[T]],
+        /,
+        *,
+        args: Mapping[str, Any] | None = None,
+        call_id: str | None = None,
+        tool_key: str | None = None,
+        effect: str | None = None,
+    ) -> Awaitable[T]: ...
+
+    @overload
+    def tool(
+        self,
+        run: RunContext,
+        name: str,
+        fn: Callable[..., T],
+        /,
+        *,
+        args: Mapping[str, Any] | None = None,
+        call_id: str | None = None,
+        tool_key: str | None = None,
+        effect: str | None = None,
+    ) -> Awaitable[T]: ...
+
+    @overload
+    def tool(
+        self,
+        run: RunContext,
+        name: Callable[Concatenate[RunContext, P], Awaitable[T]],
+        /,
+        *,
+        call_id: str | None = None,
+        tool_key: str | None = None,
+        effect: str | None = None,
+    ) -> Callable[P, Awaitable[T]]: ...
+
+    @overload
+    def tool(
+        self,
+        run: RunContext,
+        name: Callable[Concatenate[RunContext, P], T],
+        /,
+        *,
+        call_id: str | None = None,
+        tool_key: str | None = None,
+        effect: str | None = None,
+    ) -> Callable[P, Awaitable[T]]: ...
+
+    def tool(
+        self,
+        run: RunContext,
+        name: str | Callable[..., Any],
+        fn: Callable[..., Any] | None = None,
+        /,
+        *,
+        args: Mapping[str, Any] | None = None,
+        call_id: str | None = None,
+        tool_key: str | None = None,
+        effect: str | None = None,
+    ) -> Any:
+        """Call `fn(run, **args)` as a tool; or `tool(run, fn)(**args)`, which keeps the tool's own typing (SPEC D11).
+
+        `call_id` is the framework's id of the call, kept exactly as a label; `effect` is `read` or `write`.
+        `InvalidInput` if the tool has no limit: neither one of its own nor a default.
+        """
+        labels = {"call_id": call_id, "tool_key": tool_key, "effect": effect}
+        if callable(name):
+            return self._curry(run, name, labels)
+        if fn is None:
+            raise InvalidInput("fn", "is missing: tool(run, name, fn) or tool(run, fn)")
+        return self._tool(run, name, fn, args, None, **labels)
+
+    def _cross(
+        self,
+        run: RunContext,
+        kind: str,
+        name: str,
+        operation: OperationKind,
+        fn: Callable[..., Any],
+        args: Mapping[str, Any] | None,
+        call: Callable[[RunContext], Any] | None = None,
+        **labels: str | None,
+    ) -> Awaitable[Any]:
+        policy = run.retry_policies.of(operation)
+        if not isinstance(args, Mapping | None):
+            raise InvalidInput("args", f"must be a mapping, not {type(args).__name__}")
+        named = dict(args or {})
+        call = call or (lambda inside: fn(inside, **named))
+        ordinal = run.next_ordinal(kind, check_name("name", name))
+        crossing = Operation(kind, name, operation, policy, ordinal, named, call, is_async(fn), **labels)
+        return cross(self._engine, run, crossing)
+
+    def _tool(
+        self,
+        run: RunContext,
+        name: str,
+        fn: Callable[..., Any],
+        args: Mapping[str, Any] | None,
+        call: Callable[[RunContext], Any] | None,
+        *,
+        call_id: str | None,
+        tool_key: str | None,
+        effect: str | None,
+    ) -> Awaitable[Any]:
+        if limit_of(run.live.state.limits, tool_resource(check_tool_name("tool", name))) is None:
+            raise InvalidInput("tool", f"{name} has no limit: give limits.per_tool[{name!r}] or per_tool_default")
+        labels = {
+            "call_id": None if call_id is None else check_name("call_id", call_id),
+            "tool_key": None if tool_key is None else check_name("tool_key", tool_key),
+            "effect": None if effect is None else check_code("effect", effect),
+        }
+        return self._cross(run, "tool", name, OperationKind.TOOL_CALL, fn, args, call, **labels)
+
+    def _curry(self, run: RunContext, fn: Callable[..., Any], labels: dict[str, str | None]) -> Callable[..., Any]:
+        signature = inspect.signature(partial(fn, run))
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            named = signature.bind(*args, **kwargs).arguments
+            name = getattr(fn, "__name__", type(fn).__name__)
+            return self._tool(run, name, fn, named, lambda inside: fn(inside, *args, **kwargs), **labels)
+
+        return call
