@@ -18,9 +18,9 @@ CHAT_LIMITS: Final = Limits(
     model_calls=12,
     tool_calls=24,
     per_tool={"host_metrics": 6, "top_processes": 6, "search_logs": 8, "search_runbooks": 8},
-    input_tokens=120_000,
-    output_tokens=12_000,
-    total_tokens=130_000,
+    input_tokens=200_000,
+    output_tokens=20_000,
+    total_tokens=220_000,
     run_bytes=4 * 1024 * 1024,
 )
 CHAT_TIMEOUT_S: Final = 60.0

@@ -12,7 +12,7 @@ from starlette.applications import Starlette
 from demo.app import open_app
 from demo.offline_model import create_offline_model
 from demo.serving import serving
-from demo.settings import Settings, ledger_url, offline_provider, provider_from
+from demo.settings import BadSetting, Settings, ledger_url, offline_provider, provider_from
 from harness import SystemWallClock
 from ledger import Ledger, LedgerReader
 from ledger.store.place import path_of
@@ -26,6 +26,8 @@ def demo_served(
 ) -> Iterator[tuple[str, Path]]:
     """The address of the app and the file of its ledger, while the block runs."""
     keep_loopback_direct(os.environ)
+    if not log_folder.is_dir():
+        raise BadSetting(f"there is no log folder {str(log_folder)!r}")
     db_url = ledger_url(data_folder, db)
     ledger_file = path_of(db_url)
     asyncio.run(_migrate(db_url))

@@ -58,6 +58,12 @@ def model_failures(step: str) -> Iterator[None]:
         raise ModelFailed(f"the model gave no answer to {step}: {type(error).__name__}") from error
 
 
+def json_in(text: str | None) -> str:
+    """The JSON object in a reply, which many models put between words or marks of their own."""
+    text = text or ""
+    return text[text.find("{") : text.rfind("}") + 1]
+
+
 def system(text: str) -> Message:
     """What the model is to do."""
     return {"role": "system", "content": text}

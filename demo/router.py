@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from demo.model import Message, ModelFailed, Trip, model_failures, system
+from demo.model import Message, ModelFailed, Trip, json_in, model_failures, system
 from demo.prompts import ROUTE
 from harness import FailureType, OperationKind, RunContext, TokenUsage, TypedFailure
 
@@ -44,7 +44,7 @@ async def choose_flow(trip: Trip, conversation: Sequence[Message]) -> Flow:
     async def ask(run: RunContext, **asked: Any) -> Routed:
         reply = await trip.chat(run, **asked)
         try:
-            choice = Intent.model_validate_json(reply.content or "")
+            choice = Intent.model_validate_json(json_in(reply.content))
         except ValidationError:
             problem = "the router's reply is not the JSON object it was asked for"
             raise TypedFailure(FailureType.MALFORMED_REPLY, problem, usage=reply.usage) from None

@@ -6,7 +6,7 @@ from demo.bounds import EVIDENCE_REPAIRS_MAX
 from demo.graph.fallback import plain_answer
 from demo.graph.state import COMPOSER, EVIDENCE_GUARD, EXECUTOR, FALLBACK, REPAIR, TO_FALLBACK, State, Step
 from demo.investigation import OFFERED_TOOLS, call_tool, investigate
-from demo.model import ModelFailed, Trip, system
+from demo.model import ModelFailed, Trip, json_in, system
 from demo.prompts import ANSWER, INVESTIGATE, PLAN, with_plan
 from demo.prompts import REPAIR as REPAIR_PROMPT
 from demo.rules.results import parse_result
@@ -33,7 +33,7 @@ async def planner(trip: Trip, state: State) -> Step:
     except ModelFailed:
         return _fall_back(MODEL_FAILED)
     try:
-        steps = tuple(Plan.model_validate_json(reply.content or "").steps)
+        steps = tuple(Plan.model_validate_json(json_in(reply.content)).steps)
     except ValidationError:
         steps = ()
     return Step(EXECUTOR, changes={"plan": steps})

@@ -135,6 +135,10 @@ def search_logs(
     if not found.complete:
         search.limits_reached.add("entries")
     for file in found.files:
+        if run.cancellation.is_signalled:
+            # Nobody waits for the rest; a thread cannot be stopped, but it can stop.
+            search.limits_reached.add("run ended")
+            break
         if search.files >= LOG_FILES_MAX:
             search.limits_reached.add("files")
             break

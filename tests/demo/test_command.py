@@ -140,6 +140,20 @@ def test_a_provider_without_a_model_name_is_said_in_one_line(perform_run):
     assert (code, problem) == (1, "error: OPENAI_BASE_URL is set; set OPENAI_MODEL to one of its models, too\n")
 
 
+def test_a_log_folder_that_is_not_there_is_said_in_one_line(tmp_path, capsys):
+    where = {"data_folder": tmp_path / "data", "log_folder": tmp_path / "none", "db": None, "port": 0}
+    assert perform("run", Console(width=100), **where) == 1
+    assert capsys.readouterr().err.startswith("error: there is no log folder")
+    assert not (tmp_path / "data").exists()
+
+
+def test_without_a_single_log_file_the_demonstration_still_holds(perform_run, logs):
+    (logs / "app.log").unlink()
+    code, out, problem = perform_run()
+    assert (code, problem) == (0, "")
+    assert "→ executor → evidence_guard → composer" in out
+
+
 def test_a_port_that_is_taken_is_said_in_one_line(tmp_path, logs, capsys):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         where = {"data_folder": tmp_path / "data", "log_folder": logs, "db": None, "port": taken.getsockname()[1]}

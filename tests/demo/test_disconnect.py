@@ -46,7 +46,7 @@ def test_a_client_that_goes_away_cancels_its_run(slow_app, path, body):  # SPEC 
     with socket.create_connection((slow_app.http.base_url.host, slow_app.http.base_url.port)) as connection:
         send(slow_app, connection, path, body)
         wait_for(lambda: runs(slow_app))
-    wait_for(lambda: runs(slow_app) != [("RUNNING", None)])
+    wait_for(lambda: runs(slow_app)[0][0] != "RUNNING")
     assert runs(slow_app) == [("CANCELLED", "CLIENT_DISCONNECTED")]
 
 

@@ -119,6 +119,14 @@ async def test_a_router_that_does_not_answer_in_json_is_asked_again(chatting, jo
     assert answer.flow.value == "CHAT_SIMPLE"
 
 
+async def test_json_between_other_words_is_understood(chatting, journal):
+    fenced = 'Sure:\n```json\n{"intent": "SIMPLE"}\n```'
+    async with chatting(failing(fenced)) as agent:
+        answer = await ask(agent, DISKS)
+    assert answer.flow.value == "CHAT_SIMPLE"
+    assert of_type(journal, answer.run_id, "attempt.failed") == []
+
+
 async def test_without_any_model_the_fallback_still_measures_the_machine(chatting, journal):  # SPEC R11
     async with chatting(answering(lambda request: 503)) as agent:
         answer = await ask(agent, DISKS)

@@ -4,9 +4,9 @@ import pytest
 
 from demo.bounds import CHAT_LIMITS
 from demo.offline_model.server import reply_to
-from harness import CancelReason, RunEnded
+from harness import CancelReason, LedgerUnavailable, RunEnded
 from tests.demo.chats import DISKS, ask, limits, of_type, transitions
-from tests.demo.scripted_model import answering
+from tests.demo.scripted_model import answering, task_of
 
 
 @pytest.mark.parametrize(
@@ -56,3 +56,32 @@ async def test_a_failed_chat_is_not_remembered(chatting):
         with pytest.raises(RunEnded):
             await ask(agent, DISKS)
         assert await agent.memory.recall("s-1") == ()
+
+
+async def test_an_unforeseen_failure_leaves_a_trace_of_what_really_happened(chatting, journal, monkeypatch):  # SPEC R11
+    async def broken(*args, **kwargs):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("demo.graph.nodes.investigate", broken)
+    async with chatting() as agent:
+        with pytest.raises(RunEnded) as caught:
+            await ask(agent, DISKS)
+    assert (caught.value.outcome, caught.value.reason) == ("FAILED", "UNHANDLED_EXCEPTION")
+    assert transitions(journal, caught.value.run_id) == [(None, "planner", "NEXT"), ("planner", "executor", "NEXT")]
+    assert of_type(journal, caught.value.run_id, "graph.finished") == []
+
+
+async def test_a_lost_ledger_ends_the_run_without_a_fallback(chatting, journal):  # SPEC R11, D1
+    def answer(request):
+        if task_of(request) == "plan":
+            journal.fail_with = LedgerUnavailable("the disk is full")
+        return reply_to(request)
+
+    def back_again(reason):
+        journal.fail_with = None
+
+    async with chatting(answering(answer)) as agent:
+        with pytest.raises(RunEnded) as caught:
+            await ask(agent, DISKS, started=lambda run: run.cancellation.on_signal(back_again))
+    assert (caught.value.code, caught.value.outcome) == ("ledger_unavailable", "FAILED")
+    assert "fallback" not in {to for _, to, _ in transitions(journal, caught.value.run_id)}

@@ -1,15 +1,23 @@
 """Log search on real files: bounds, order, what is skipped, and no way out of the folder."""
 
+import contextlib
 import json
 import os
 import time
 
 import pytest
 
-from demo.bounds import LOG_FILE_BYTES_MAX, LOG_LINE_CHARS_SHOWN, LOG_MATCHES_SHOWN_MAX, TOOL_RESULT_BYTES_MAX
+from demo.bounds import (
+    CHAT_LIMITS,
+    LOG_FILE_BYTES_MAX,
+    LOG_LINE_CHARS_SHOWN,
+    LOG_MATCHES_SHOWN_MAX,
+    TOOL_RESULT_BYTES_MAX,
+)
 from demo.tools.errors import FolderUnreadable, InvalidPattern
 from demo.tools.log_files import LogFile, find_log_files, open_log_file
 from demo.tools.logs import search_logs
+from harness import CancelReason, Harness, RunEnded
 
 
 @pytest.fixture
@@ -154,6 +162,15 @@ def test_a_name_that_is_no_valid_text_is_shown_with_a_replacement(run, logs):
 def test_bytes_that_are_no_text_are_replaced_not_fatal(run, logs):
     write(logs, "app.log", b"hit \xff\xfe\n")
     assert search_logs(run, "hit", folder=logs)["matches"][0]["text"] == "hit \ufffd\ufffd"
+
+
+async def test_a_search_stops_when_its_run_has_ended(journal, logs):  # SPEC H3
+    write(logs, "app.log", "hit\n")
+    with contextlib.suppress(RunEnded):
+        async with Harness(journal).run(session_id="s-1", limits=CHAT_LIMITS, timeout_s=60) as run:
+            run.cancellation.signal(CancelReason.USER_REQUESTED)
+            found = search_logs(run, "hit", folder=logs)
+    assert (found["files_searched"], found["limits_reached"]) == (0, ["run ended"])
 
 
 def test_a_missing_folder_is_a_typed_error(run, tmp_path):
