@@ -33,6 +33,8 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "X-Frame-Options": "DENY",
+    # Kept, but asked about each time: after an upgrade nobody sees new pages in old colours.
+    "Cache-Control": "no-cache",
 }
 
 

@@ -55,3 +55,10 @@ def test_judgements_are_told_in_words():
         ("rules", "Needs work", "", "cited results 2", None),
     ]
     assert judgements(None, None) == []
+
+
+def test_an_evaluators_reasons_in_json_are_shown_as_a_tree():
+    (found,) = judgements(
+        None, {"rules": {"verdict": "PASS", "rationale": '{"rules": [{"rule": "a", "passed": true}]}'}}
+    )
+    assert (found.words, found.tree.children[0].key, found.tree.children[0].open) == ("", "rules", False)

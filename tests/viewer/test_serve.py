@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import httpx2
@@ -12,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from ledger import Ledger
+from viewer.cli import GROUP, build
 from viewer.serve import serve
 
 ROOT = Path(__file__).parents[2]
@@ -60,6 +62,19 @@ def test_a_port_in_use_is_told_in_one_line(db):
         )
     assert result.returncode == 1
     assert result.stderr == f"Error: cannot listen on 127.0.0.1 port {port}: Address already in use\n"
+
+
+@pytest.mark.parametrize("content", [None, b"not a ledger " * 99], ids=["missing", "foreign"])
+def test_a_file_that_is_no_ledger_is_told_in_one_line_and_left_alone(tmp_path, content):
+    path = tmp_path / "runs.db"
+    if content is not None:
+        path.write_bytes(content)
+    command = build(lambda: [EntryPoint("serve", "viewer.serve:serve", GROUP)])
+    result = CliRunner().invoke(command, ["serve", "--db", f"sqlite:///{path}"])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.count("\n") == 1
+    assert str(path) in result.stderr
+    assert (path.read_bytes() if path.exists() else None) == content
 
 
 def test_without_a_ledger_it_is_wrong_usage(monkeypatch):

@@ -7,7 +7,7 @@ from viewer.present.spans import spans_of, spans_of_rows
 
 
 def of(run: FakeRun):
-    return spans_of(run.events, run.tools)
+    return spans_of(run.events, run.tools, run.steps.values())
 
 
 def a_run() -> FakeRun:
@@ -69,6 +69,20 @@ def test_an_abandoned_attempt_that_ends_late_is_shown_as_late():
     run.add(e.AttemptFinishedLate, 900, **same, duration_us=890_000, succeeded=True)
     assert (of(run)[0].state, of(run)[0].end_us) == ("late", 900_000)
     assert of(run)[0].note == "succeeded late, after 890 ms"
+
+
+def test_an_attempt_that_nobody_knows_the_end_of_has_none():
+    run = a_run()
+    run.tool(10, None, "lost", {})
+    same = {"boundary": run.tools[0].boundary, "attempt_id": run.tools[0].attempt_id}
+    run.add(e.AttemptAbandoned, None, **same, reason="HARNESS_LOST")
+    assert (of(run)[0].state, of(run)[0].end_us) == ("abandoned", None)
+
+
+def test_a_failed_step_says_what_its_exception_said():
+    run = a_run()
+    run.model(10, 20, "planner", failure="UNKNOWN", said="the model is on holiday")
+    assert of(run)[0].note == "the model is on holiday"
 
 
 def test_an_end_whose_start_is_not_among_the_events_is_left_out():

@@ -46,7 +46,7 @@ class _Members(list[tuple[str, object]]):
     __slots__ = ()
 
 
-def parse(data: bytes, *, nodes_max: int = NODES_MAX) -> Node | None:
+def parse(data: bytes, *, nodes_max: int = NODES_MAX, open_depth: int = OPEN_DEPTH) -> Node | None:
     """The tree, or None where the bytes are no JSON, too big or too deep to be shown as one."""
     if len(data) > SIZE_MAX_BYTES:
         return None
@@ -58,18 +58,17 @@ def parse(data: bytes, *, nodes_max: int = NODES_MAX) -> Node | None:
             parse_float=_Number,
             parse_constant=_Number,
         )
-        return of(value, nodes_max=nodes_max)
+        return of(value, nodes_max=nodes_max, open_depth=open_depth)
     except (ValueError, RecursionError):
         return None
 
 
-def of(value: object, key: str | None = None, *, nodes_max: int = NODES_MAX) -> Node:
+def of(value: object, *, nodes_max: int = NODES_MAX, open_depth: int = OPEN_DEPTH) -> Node:
     """The tree of an already parsed value, at most `nodes_max` values of it."""
-    budget = iter(range(nodes_max))
-    return _node(key, value, 0, budget)
+    return _node(None, value, 0, iter(range(nodes_max)), open_depth)
 
 
-def _node(key: str | None, value: object, depth: int, budget: Iterator[int]) -> Node:
+def _node(key: str | None, value: object, depth: int, budget: Iterator[int], open_depth: int) -> Node:
     members = _members(value)
     if members is None:
         kind, text = _scalar(value)
@@ -84,8 +83,8 @@ def _node(key: str | None, value: object, depth: int, budget: Iterator[int]) -> 
         if next(budget, None) is None:
             children.append(Node(None, "cut", f"showing {len(children):,} of {label}", (), False))
             break
-        children.append(_node(name, child, depth + 1, budget))
-    return Node(key, kind, label, tuple(children), depth < OPEN_DEPTH)
+        children.append(_node(name, child, depth + 1, budget, open_depth))
+    return Node(key, kind, label, tuple(children), depth < open_depth)
 
 
 def _members(value: object) -> list[tuple[str, object]] | None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from viewer.present import json_tree
 from viewer.present.format import count
 from viewer.present.text import shorten
 from viewer.present.words import plain
@@ -18,6 +19,8 @@ class Judgement:
     by: str
     verdict: str
     words: str
+    tree: json_tree.Node | None
+    """The words as a tree, where an evaluator gave its reasons as JSON."""
     figures: str
     at_us: int | None
 
@@ -31,9 +34,12 @@ def judgements(
         by = f"Feedback by {feedback['actor']}" if feedback.get("actor") else "Feedback"
         verdict = "Useful" if feedback.get("useful") else "Not useful"
         words = shorten(str(feedback.get("comment") or ""), WORDS_CHARS_MAX)
-        found.append(Judgement(by, verdict, words, "", feedback.get("recorded_us")))
+        found.append(Judgement(by, verdict, words, None, "", feedback.get("recorded_us")))
     for name, said in (evaluation or {}).items():
         figures = " · ".join(f"{plain(key)} {count(amount)}" for key, amount in (said.get("usage") or {}).items())
-        words = shorten(str(said.get("rationale") or ""), WORDS_CHARS_MAX)
-        found.append(Judgement(name, plain(str(said.get("verdict", "?"))).capitalize(), words, figures, None))
+        reasons = str(said.get("rationale") or "")
+        tree = json_tree.parse(reasons.encode("utf-8", "replace"), open_depth=1)
+        tree = tree if tree is not None and tree.children else None
+        words = "" if tree else shorten(reasons, WORDS_CHARS_MAX)
+        found.append(Judgement(name, plain(str(said.get("verdict", "?"))).capitalize(), words, tree, figures, None))
     return found

@@ -31,26 +31,33 @@ class Span:
     start_us: int
     """Since the run's start, on the run's monotonic clock."""
     end_us: int | None
-    """None while it is open."""
+    """None while it is open, and where nobody knows when it ended."""
     note: str = ""
     attempt: int = 1
     max_attempts: int = 1
 
 
-def spans_of(events: Iterable[RecordedEvent], tools: Iterable[ToolInvocation] = ()) -> list[Span]:
-    """All spans in the order they began; `tools` lend the arguments and messages that events do not hold."""
-    invocations = {tool.attempt_id: tool for tool in tools}
+Work = AgentStep | ToolInvocation
+
+
+def spans_of(
+    events: Iterable[RecordedEvent], tools: Iterable[ToolInvocation] = (), steps: Iterable[AgentStep] = ()
+) -> list[Span]:
+    """All spans in the order they began; the rows lend the arguments and messages that events do not hold."""
+    rows: dict[str, Work] = {tool.boundary: tool for tool in tools}
+    # A step's message is that of its last failed attempt.
+    rows |= {f"{step.boundary}/{step.attempt_count}": step for step in steps if step.status == "FAILED"}
     found: dict[str, Span] = {}
     for event in events:
         key = event.fields.get("attempt_id")
         if event.type == "attempt.started":
-            found[str(key)] = _started(event, invocations.get(str(key)))
+            found[str(key)] = _started(event, rows.get(event.fields["boundary"]))
         elif event.type == "retry.scheduled":
             found[f"wait {event.seq}"] = _wait(event)
         elif event.type == "reservation.rejected":
             found[f"refused {event.seq}"] = _refused(event)
         elif key in found and event.type in _FURTHER:
-            found[key] = _FURTHER[event.type](found[key], event, invocations.get(key))
+            found[key] = _FURTHER[event.type](found[key], event, rows.get(event.fields["boundary"]))
     return sorted(map(_numbered, found.values()), key=lambda span: (span.start_us, span.seq))
 
 
@@ -60,13 +67,13 @@ def spans_of_rows(steps: Iterable[AgentStep], tools: Iterable[ToolInvocation]) -
     return sorted([*models, *(_row_span(tool, "tool", tool.tool_name) for tool in tools)], key=lambda s: s.start_us)
 
 
-def _row_span(row: AgentStep | ToolInvocation, kind: Kind, name: str) -> Span:
+def _row_span(row: Work, kind: Kind, name: str) -> Span:
     end_us = None if row.duration_us is None else row.started_elapsed_us + row.duration_us
     scope = tuple(unquote(segment) for segment in row.scope.split("/")) if row.scope else ()
     return Span(0, scope, kind, _STATES.get(row.status, "running"), name, row.started_elapsed_us, end_us)
 
 
-def _started(event: RecordedEvent, tool: ToolInvocation | None) -> Span:
+def _started(event: RecordedEvent, row: Work | None) -> Span:
     fields = event.fields
     return Span(
         seq=event.seq,
@@ -76,7 +83,7 @@ def _started(event: RecordedEvent, tool: ToolInvocation | None) -> Span:
         name=fields["name"],
         start_us=event.elapsed_us or 0,
         end_us=None,
-        note=arguments(tool),
+        note=arguments(row) if isinstance(row, ToolInvocation) else "",
         attempt=fields["attempt"],
         max_attempts=fields["max_attempts"],
     )
@@ -89,30 +96,29 @@ def _numbered(span: Span) -> Span:
     return replace(span, note=_join(f"attempt {span.attempt} of {span.max_attempts}", span.note))
 
 
-def _succeeded(span: Span, event: RecordedEvent, _: ToolInvocation | None) -> Span:
+def _succeeded(span: Span, event: RecordedEvent, _: Work | None) -> Span:
     return replace(_ended(span, event), state="ok")
 
 
-def _failed(span: Span, event: RecordedEvent, tool: ToolInvocation | None) -> Span:
-    said = tool.error.text if tool is not None and tool.error is not None else None
+def _failed(span: Span, event: RecordedEvent, row: Work | None) -> Span:
+    said = row.error.text if row is not None and row.error is not None else None
     why = shorten(said, 48) if said else failure(event.fields["failure"])
     return replace(_ended(span, event), state="failed", note=_join(span.note, why))
 
 
-def _abandoned(span: Span, event: RecordedEvent, _: ToolInvocation | None) -> Span:
+def _abandoned(span: Span, event: RecordedEvent, _: Work | None) -> Span:
     why = f"abandoned: {plain(event.fields['reason'])}"
-    end = event.elapsed_us if event.elapsed_us is not None else span.start_us
-    return replace(span, seq=event.seq, state="abandoned", end_us=end, note=_join(span.note, why))
+    return replace(span, seq=event.seq, state="abandoned", end_us=event.elapsed_us, note=_join(span.note, why))
 
 
-def _late(span: Span, event: RecordedEvent, _: ToolInvocation | None) -> Span:
+def _late(span: Span, event: RecordedEvent, _: Work | None) -> Span:
     how = "succeeded" if event.fields["succeeded"] else "failed"
     late = f"{how} late, after {duration(event.fields['duration_us'])}"
     before = span.note.partition("abandoned")[0].rstrip(" ·")
     return replace(_ended(span, event), state="late", note=_join(before, late))
 
 
-def _settled(span: Span, event: RecordedEvent, _: ToolInvocation | None) -> Span:
+def _settled(span: Span, event: RecordedEvent, _: Work | None) -> Span:
     usage: Mapping[str, int] = event.fields.get("usage") or {}
     if span.state == "failed" and not usage:
         return span
@@ -120,7 +126,7 @@ def _settled(span: Span, event: RecordedEvent, _: ToolInvocation | None) -> Span
     return replace(span, note=_join(span.note, *(known or ["tokens unknown"])))
 
 
-def _not_retried(span: Span, event: RecordedEvent, _: ToolInvocation | None) -> Span:
+def _not_retried(span: Span, event: RecordedEvent, _: Work | None) -> Span:
     return replace(span, note=_join(span.note, f"not retried: {plain(event.fields['reason'])}"))
 
 
@@ -146,9 +152,9 @@ def _kind(code: str) -> Kind:
     return "model" if code == "model" else "guard" if code == "guard" else "tool"
 
 
-def arguments(tool: ToolInvocation | None) -> str:
+def arguments(tool: ToolInvocation) -> str:
     """A tool's arguments in a few words: the two that say most, words before numbers."""
-    if tool is None or tool.input is None or tool.input.data is None:
+    if tool.input is None or tool.input.data is None:
         return ""
     tree = json_tree.parse(tool.input.data)
     values = [(node.kind == "number", _value(node)) for node in tree.children] if tree else []

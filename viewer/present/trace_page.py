@@ -52,7 +52,7 @@ def trace_page(reading: RunReading, links: TraceLinks) -> TracePage:
     elapsed_us = lasted_us(reading)
     transitions = transitions_of(trace, reading.events if reading.complete else ())
     if reading.complete:
-        spans = spans_of(reading.events, trace.tool_invocations)
+        spans = spans_of(reading.events, trace.tool_invocations, trace.agent_steps)
     else:
         spans = spans_of_rows(trace.agent_steps, trace.tool_invocations)
     steps, steps_paging = rows.step_rows(trace.agent_steps, links)

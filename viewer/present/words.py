@@ -5,7 +5,9 @@ from urllib.parse import unquote
 _FAILURES = {
     "TRANSPORT": "connection failed",
     "TIMEOUT": "no answer in time",
-    "TIMED_OUT": "no answer in time",
+    "PROVIDER_ERROR": "the provider failed",
+    "MALFORMED_REPLY": "unreadable reply",
+    "INVALID_ARGUMENTS": "bad arguments",
     "RATE_LIMITED": "rate limited",
     "DEADLINE_EXCEEDED": "stopped at the deadline",
     "UNKNOWN": "failed",

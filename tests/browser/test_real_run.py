@@ -1,0 +1,41 @@
+"""The page of a run that a real harness made, read from a real ledger."""
+
+import asyncio
+
+import pytest
+
+from tests.viewer.real_runs import record_runs
+from tests.viewer.served import served
+
+
+@pytest.fixture(scope="module")
+def origin(tmp_path_factory):
+    path = tmp_path_factory.mktemp("real") / "runs.db"
+    asyncio.run(record_runs(path))
+    with served(path) as origin:
+        yield origin
+
+
+@pytest.fixture(autouse=True)
+def _before_the_browser(origin):
+    """The ledger is written before the browser's own loop begins."""
+
+
+def test_a_reader_walks_from_the_start_page_to_the_event_that_ended_a_run(watch, origin):
+    page = watch(at=origin, viewport={"width": 1440, "height": 1000}).open("/")
+    page.get_by_role("link", name="Why did the import stop?").click()
+    assert "a third query_logs call would have passed its limit of 2" in page.locator(".why").inner_text()
+    assert page.locator(".inspector h2").inner_text() == "Event 9"
+    assert page.locator(".inspector .kind").inner_text() == "reservation.rejected"
+    page.locator(".tl-row a").first.click()
+    assert page.locator(".inspector .kind").inner_text() == "attempt.succeeded"
+    page.get_by_role("link", name="s-1", exact=True).click()
+    assert page.locator(".runs > li").count() == 2
+
+
+def test_hostile_content_from_a_real_ledger_is_inert(watch, origin):  # CASES 46
+    page = watch(at=origin).open("/trace?sessionId=s-3&runId=r-hostile")
+    page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
+    assert page.evaluate("window.pwned") is None
+    assert page.locator("main img, main script").count() == 0
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
