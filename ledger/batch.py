@@ -65,6 +65,11 @@ class Batch:
         """An empty batch of the same transaction."""
         return Batch(self.connection, self._heads, self.setting, self.recorded_us)
 
+    def undo(self) -> None:
+        """Take back what was done on the connection so far; the transaction goes on as if it had just begun."""
+        self.connection.execute("ROLLBACK")
+        self.connection.execute(statements.BEGIN)
+
     def head(self, run_id: str) -> RunHead | None:
         """Where the run stands, with what this batch has already taken; None if there is no such run."""
         return self._runs.get(run_id) or self._heads.get(run_id)

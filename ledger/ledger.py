@@ -41,6 +41,8 @@ class _Parts:
 
     def close(self) -> None:
         self.writer.close()
+        if not self.lock.is_open:
+            return  # This is a forked child, and all of it is the parent's.
         with self.lock.held(OPEN_TIMEOUT_S):
             self.owners.leave(self.owner)
         self.lock.close()
@@ -54,6 +56,7 @@ class Ledger:
         self._reader = reader
         self._clock = clock
         self._ids = ids
+        self._is_closed = False
 
     @classmethod
     async def open(
@@ -146,8 +149,10 @@ class Ledger:
 
     async def close(self) -> None:
         """Write what was submitted, then let go of the file; whoever opens it next ends the runs still open."""
-        await self._reader.close()
-        await asyncio.to_thread(self._parts.close)
+        if not self._is_closed:
+            self._is_closed = True
+            await self._reader.close()
+            await asyncio.to_thread(self._parts.close)
 
     async def __aenter__(self) -> Ledger:
         return self

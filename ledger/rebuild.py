@@ -134,14 +134,12 @@ def rebuild_session(session_id: str, batch: Batch) -> Rebuilt:
 def _replace(batch: Batch, tables: Sequence[tuple[str, str]], key: str, fold: Callable[[], None]) -> Rebuilt:
     connection = batch.connection
     _, before = _digest(batch, tables, key)
-    connection.execute("SAVEPOINT rebuild")
     for _, delete in tables:
         connection.execute(delete, (key,))
     fold()
     row_count, after = _digest(batch, tables, key)
     if after == before:
-        connection.execute("ROLLBACK TO rebuild")
-    connection.execute("RELEASE rebuild")
+        batch.undo()
     return Rebuilt(row_count, changed=after != before)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import logging
+import os
 import threading
 import time
 from collections import OrderedDict
@@ -93,17 +94,22 @@ class Writer:
         self._closing = False
         self._stopped = False
         self._broken: OrderedDict[str, None] = OrderedDict()
+        self._process_id = os.getpid()
         self._thread = threading.Thread(target=self._work, name="ledger-writer", daemon=True)
         self._thread.start()
         atexit.register(self._flush_at_exit)
 
     def request_permit(self, timeout_s: float) -> Future[Permit]:
         """As `harness.journal.Journal`."""
+        if self._is_forked():
+            return _refused_in_child()
         return self._permits.request(timeout_s)
 
     def submit(self, submission: Submission, *, seq_expected: int | None = None) -> Future[Recorded]:
         """As `harness.journal.Journal`. With `seq_expected`, `AppendConflict` unless the run is at that position."""
         append = prepare(submission, seq_expected=seq_expected)
+        if self._is_forked():
+            return _refused_in_child()
         future: Future[Recorded] = Future()
         future.set_running_or_notify_cancel()
         self._permits.add_bytes(append.size_bytes)
@@ -112,6 +118,8 @@ class Writer:
 
     def run(self, job: Callable[[Batch], T]) -> Future[T]:
         """Run `job` in a write transaction of its own, in turn."""
+        if self._is_forked():
+            return _refused_in_child()
         future: Future[T] = Future()
         future.set_running_or_notify_cancel()
         self._put(_Job(job, future))
@@ -119,6 +127,8 @@ class Writer:
 
     def close(self, timeout_s: float | None = None) -> None:
         """Write what was submitted, then stop; blocks. Whatever comes later fails."""
+        if self._is_forked():
+            return
         atexit.unregister(self._flush_at_exit)
         self._permits.close()
         with self._lock:
@@ -126,6 +136,10 @@ class Writer:
                 self._closing = True
                 self._queue.put(None)
         self._thread.join(timeout_s)
+
+    def _is_forked(self) -> bool:
+        # The thread is the parent's, and its locks may have been held when the process was forked.
+        return os.getpid() != self._process_id
 
     def _flush_at_exit(self) -> None:
         self.close(self._limits.exit_timeout_s)
@@ -239,3 +253,9 @@ class Writer:
             if item is not None:
                 self._refuse(item)
         self._store.close()
+
+
+def _refused_in_child() -> Future[Any]:
+    future: Future[Any] = Future()
+    future.set_exception(LedgerUnavailable("a forked process cannot use its parent's ledger"))
+    return future

@@ -28,6 +28,11 @@ class FileLock:
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         _OPEN.add(self)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the file is open; in a forked child it is not."""
+        return self._descriptor >= 0
+
     def try_acquire(self) -> bool:
         """Take the lock if it is free."""
         try:

@@ -32,9 +32,8 @@ def stored(connection):
 
 
 def event_at(connection, pos):
-    return dict(
-        zip(COLUMNS.split(", "), connection.execute(f"SELECT {COLUMNS} FROM event WHERE pos = ?", (pos,)).fetchone())
-    )
+    row = connection.execute(f"SELECT {COLUMNS} FROM event WHERE pos = ?", (pos,)).fetchone()
+    return dict(zip(COLUMNS.split(", "), row, strict=True))
 
 
 def insert(connection, row, verb="INSERT", rest=""):

@@ -1,0 +1,200 @@
+"""The schema: made from nothing, brought up to date with rows in it, the same for everybody."""
+
+import asyncio
+import re
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+
+from ledger import Ledger, LedgerReader
+from ledger.migrate import ensure_current, lock_of, migrations_folder
+from ledger.projections.rows import CaseRow, RunRow, SessionShare, StepRow, ToolRow
+from ledger.schema import metadata
+from ledger.store.probe import HEAD_REVISION, REVISIONS
+from tests.ledger.scripted import ScriptedRun
+from tests.ledger.tables import PROJECTIONS, dump
+
+ROOT = Path(__file__).parent.parent.parent
+COPIED = ("ledger_meta", "stream", "event", "content", *PROJECTIONS)
+
+
+def migrate(path, revision=HEAD_REVISION):
+    lock = lock_of(path)
+    try:
+        return ensure_current(path, lock, revision=revision)
+    finally:
+        lock.close()
+
+
+@pytest.fixture
+def fresh(tmp_path):
+    return tmp_path / "fresh.db"
+
+
+@pytest.fixture
+def connect():
+    opened = []
+
+    def connection(path):
+        opened.append(sqlite3.connect(path, isolation_level=None))
+        return opened[-1]
+
+    yield connection
+    for one in opened:
+        one.close()
+
+
+@pytest.fixture
+async def at_0001(path, fresh, connect):
+    """A ledger as the first migration left it, with the rows of real runs: all but what came later."""
+    async with await Ledger.open(path) as ledger:
+        for number in range(3):
+            for submission in ScriptedRun(f"run-{number}", f"session-{number % 2}").whole():
+                ledger.journal.submit(submission).result()
+        await ledger.record_feedback("session-0", "run-0", useful=True, comment="thanks")
+    migrate(fresh, "0001")
+    connection = connect(fresh)
+    connection.execute("ATTACH ? AS newer", (str(path),))
+    connection.execute("DROP TRIGGER ledger_meta_delete")
+    connection.execute("DELETE FROM ledger_meta")
+    for table in COPIED:
+        columns = ", ".join(row[1] for row in connection.execute(f"PRAGMA main.table_info({table})"))
+        connection.execute(f"INSERT INTO main.{table} ({columns}) SELECT {columns} FROM newer.{table} ORDER BY 1")
+    connection.execute("DETACH newer")
+    connection.close()
+    return fresh
+
+
+def schema_of(connection):
+    """Every table, index and trigger, by name."""
+    return dict(connection.execute("SELECT name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%'"))
+
+
+def test_from_nothing_the_schema_is_that_of_the_tables_in_code(fresh):
+    assert migrate(fresh)[0] is None
+    engine = sa.create_engine(f"sqlite:///{fresh}")
+    with engine.connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+    engine.dispose()
+
+
+def test_from_nothing_every_constraint_is_that_of_the_tables_in_code(fresh, tmp_path, connect):
+    migrate(fresh)
+    migrate(tmp_path / "first.db", "0001")
+    engine = sa.create_engine(f"sqlite:///{tmp_path / 'code.db'}")
+    metadata.create_all(engine)
+    engine.dispose()
+    migrated, code = schema_of(connect(tmp_path / "first.db")), schema_of(connect(tmp_path / "code.db"))
+    for name, sql in code.items():
+        expected = re.sub(r"\s+", " ", sql).replace("orchestration_trace JSON, ", "")
+        assert re.sub(r"\s+", " ", migrated[name]) == expected
+
+
+def test_the_rows_that_are_written_have_the_columns_of_the_tables():
+    tables = metadata.tables
+    for table, row in (
+        ("diagnosis_run", RunRow),
+        ("agent_step", StepRow),
+        ("tool_invocation", ToolRow),
+        ("case_library", CaseRow),
+    ):
+        assert set(row._fields) == set(tables[table].columns.keys())
+    assert {*SessionShare._fields, "expires_us"} == set(tables["chat_session"].columns.keys())
+
+
+def test_the_program_knows_exactly_the_migrations_there_are():
+    scripts = ScriptDirectory(str(migrations_folder()))
+    assert tuple(reversed([script.revision for script in scripts.walk_revisions()])) == REVISIONS
+
+
+def test_no_table_has_a_default_or_counts_by_itself(fresh, connect):  # D18
+    migrate(fresh)
+    for name, sql in schema_of(connect(fresh)).items():
+        assert "DEFAULT" not in sql.upper().replace("DEFAULT VALUES", ""), name
+        assert "AUTOINCREMENT" not in sql.upper(), name
+
+
+def test_each_ledger_has_an_identity_of_its_own(tmp_path):  # D20
+    first, second = migrate(tmp_path / "a.db")[1], migrate(tmp_path / "b.db")[1]
+    assert first.ledger_id != second.ledger_id
+    assert re.fullmatch("[0-9a-f]{32}", first.ledger_id)
+    assert migrate(tmp_path / "a.db")[1] == first
+
+
+async def test_0002_adds_one_nullable_json_column_and_changes_nothing_else(at_0001, connect):  # R14
+    connection = connect(at_0001)
+    before, rows = schema_of(connection), dump(connection, *COPIED)
+    assert migrate(at_0001)[0] == "0001"
+    after = schema_of(connection)
+    assert {name for name in after if after[name] != before.get(name)} == {"diagnosis_run"}
+    assert set(after) == set(before)
+    added = [row for row in connection.execute("PRAGMA table_info(diagnosis_run)") if row[1] == "orchestration_trace"]
+    assert [(kind, not_null, default) for _, _, kind, not_null, default, _ in added] == [("JSON", 0, None)]
+    now = dump(connection, *COPIED)
+    now["diagnosis_run"] = [row.removesuffix(" orchestration_trace=NULL") for row in now["diagnosis_run"]]
+    assert now == rows
+
+
+async def test_rows_from_before_0002_are_read_without_backfill_and_filled_by_a_rebuild(at_0001):  # R14
+    async with await Ledger.open(at_0001) as ledger:
+        before = await ledger.reader.trace("session-0", "run-0")
+        assert before.run.orchestration_trace is None
+        assert before.run.summary.status == "SUCCESS"
+        report = await ledger.rebuild()
+        assert report.runs_changed == ("run-0", "run-1", "run-2")
+        after = await ledger.reader.trace("session-0", "run-0")
+        assert [transition["to"] for transition in after.run.orchestration_trace["transitions"]] == [
+            "planner",
+            "executor",
+        ]
+
+
+async def test_a_run_that_began_before_0002_goes_on_after_it(at_0001):
+    async with await Ledger.open(at_0001) as ledger:
+        await ledger.record_feedback("session-1", "run-1", useful=False)
+        assert (await ledger.reader.trace("session-1", "run-1")).feedback["useful"] is False
+
+
+async def test_opening_a_ledger_brings_it_up_to_date(at_0001):
+    async with await Ledger.open(at_0001):
+        pass
+    async with await LedgerReader.open(at_0001) as reader:
+        assert len((await reader.recent_runs()).rows) == 3
+
+
+async def test_four_processes_that_open_a_new_ledger_at_once_all_succeed(fresh):
+    program = (
+        "import asyncio, sys; from ledger import Ledger\n"
+        "async def main():\n"
+        "    async with await Ledger.open(sys.argv[1]) as ledger: await ledger.open_session('session-1')\n"
+        "asyncio.run(main())"
+    )
+    command = [sys.executable, "-c", program, str(fresh)]
+    processes = [subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE) for _ in range(4)]
+    errors = [process.communicate()[1].decode() for process in processes]
+    assert errors == [""] * 4
+    async with await LedgerReader.open(fresh) as reader:
+        assert (await reader.session("session-1")).message_pair_count == 0
+
+
+async def test_four_threads_that_upgrade_at_once_all_succeed(at_0001, connect):
+    befores = await asyncio.gather(*(asyncio.to_thread(migrate, at_0001) for _ in range(4)))
+    assert sorted(before for before, _ in befores) == ["0001", "0002", "0002", "0002"]
+
+
+def test_a_migration_that_fails_leaves_the_ledger_as_it_was(fresh, connect, monkeypatch):
+    migrate(fresh, "0001")
+    before = schema_of(connect(fresh))
+    connect(fresh).execute("CREATE TABLE orchestration_trace_blocker (x)")
+    connect(fresh).execute("ALTER TABLE diagnosis_run ADD COLUMN orchestration_trace TEXT")
+    with pytest.raises(Exception, match="cannot be migrated"):
+        migrate(fresh)
+    assert connect(fresh).execute("SELECT version_num FROM alembic_version").fetchone() == ("0001",)
+    assert set(schema_of(connect(fresh))) == {*before, "orchestration_trace_blocker"}

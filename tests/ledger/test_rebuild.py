@@ -1,0 +1,139 @@
+"""Projections made anew from events are the rows that were there (SPEC E1)."""
+
+import asyncio
+
+import orjson
+import pytest
+
+from ledger.bytes import body_hash, next_link
+from tests.ledger.scripted import ScriptedRun
+from tests.ledger.tables import dump
+
+
+@pytest.fixture
+async def recorded(ledger):
+    """Two runs in one session, one with feedback and an evaluation, and one run of another session."""
+    for run_id, session_id in (("run-1", "session-1"), ("run-2", "session-1"), ("run-3", "session-2")):
+        for submission in ScriptedRun(run_id, session_id).whole():
+            ledger.journal.submit(submission).result()
+    await ledger.record_feedback("session-1", "run-1", useful=True, comment="it was the disk")
+    await ledger.record_evaluation("session-1", "run-2", evaluator="rules", verdict="OK", usage={"checked": 3})
+    return ledger
+
+
+async def test_rebuilding_nothing_ends_at_once(ledger):  # CASES 39
+    report = await ledger.rebuild()
+    assert (report.run_count, report.session_count, report.row_count, report.is_clean) == (0, 0, 0, True)
+
+
+async def test_rebuilding_what_is_right_changes_nothing(recorded, plain):  # CASES 39
+    connection = plain()
+    before = dump(connection)
+    version = connection.execute("PRAGMA data_version").fetchone()
+    report = await recorded.rebuild()
+    assert report.is_clean
+    assert (report.run_count, report.session_count) == (3, 2)
+    assert report.row_count == sum(map(len, before.values()))
+    assert connection.execute("PRAGMA data_version").fetchone() == version
+
+
+SPOILED = {
+    "a status": "UPDATE diagnosis_run SET status = 'FAILED' WHERE run_id = 'run-1'",
+    "a text for a number": "UPDATE agent_step SET duration_us = duration_us || 'x' WHERE run_id = 'run-1'",
+    "json that means the same": "UPDATE diagnosis_run SET usage = ' ' || usage WHERE run_id = 'run-1'",
+    "a lost step": "DELETE FROM agent_step WHERE run_id = 'run-1'",
+    "a lost run": "DELETE FROM diagnosis_run WHERE run_id = 'run-1'",
+    "a lost case": "DELETE FROM case_library WHERE diagnosis_id = 'run-1'",
+    "an invented tool": "INSERT INTO tool_invocation SELECT run_id, 9, session_id, 'a9', boundary, scope, tool_name,"
+    " call_id, tool_key, effect, status, started_us, started_elapsed_us, duration_us, failure, error_digest,"
+    " input_digest, output_digest FROM tool_invocation WHERE run_id = 'run-1'",
+}
+
+
+@pytest.mark.parametrize("spoil", SPOILED.values(), ids=SPOILED)
+async def test_a_row_that_is_wrong_is_found_named_and_made_right(recorded, plain, spoil):
+    connection = plain()
+    before = dump(connection)
+    assert connection.execute(spoil).rowcount == 1
+    report = await recorded.rebuild()
+    assert (report.runs_changed, report.sessions_changed) == (("run-1",), ())
+    assert dump(connection) == before
+    assert (await recorded.rebuild()).is_clean
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    ["UPDATE chat_session SET message_pair_count = 7 WHERE session_id = 'session-1'", "DELETE FROM chat_session"],
+)
+async def test_a_session_that_is_wrong_is_made_right(recorded, plain, spoil):
+    connection = plain()
+    before = dump(connection)
+    connection.execute(spoil)
+    report = await recorded.rebuild()
+    assert report.runs_changed == ()
+    assert "session-1" in report.sessions_changed
+    assert dump(connection) == before
+
+
+async def test_rows_that_belong_to_no_run_are_removed(recorded, plain):
+    connection = plain()
+    before = dump(connection)
+    connection.execute("DROP TRIGGER agent_step_insert")
+    connection.execute(
+        "INSERT INTO agent_step SELECT 'run-x', step_no, session_id, boundary, scope, name, model, status,"
+        " attempt_count, started_us, started_elapsed_us, duration_us, input_tokens, output_tokens, failure,"
+        " error_digest, input_digest, output_digest FROM agent_step WHERE run_id = 'run-1'"
+    )
+    assert (await recorded.rebuild()).stray_count == 1
+    assert dump(connection) == before
+
+
+async def test_rebuilding_while_runs_append_loses_nothing(recorded, plain):  # CASES 39
+    async def append_many():
+        for number in range(30):
+            for submission in ScriptedRun(f"run-late-{number}", "session-1").whole():
+                await asyncio.wrap_future(recorded.journal.submit(submission))
+
+    async def rebuild_many():
+        return [await recorded.rebuild() for _ in range(8)]
+
+    _, reports = await asyncio.gather(append_many(), rebuild_many())
+    assert all(report.is_clean for report in reports)
+    report = await recorded.rebuild()
+    assert (report.run_count, report.is_clean) == (33, True)
+    assert (await recorded.reader.session("session-1")).message_pair_count == 32
+
+
+async def test_an_event_type_of_the_future_is_kept_and_passed_over(ledger, plain):
+    run = ScriptedRun()
+    submissions = list(run.whole())
+    for submission in submissions[:3]:
+        ledger.journal.submit(submission).result()
+    connection = plain()
+    pos, seq, link = connection.execute("SELECT pos, seq, link FROM event ORDER BY pos DESC LIMIT 1").fetchone()
+    body = orjson.dumps({"type": "mind.changed", "version": 1})
+    link = next_link(link, seq + 1, 5, body_hash(body))
+    row = (
+        pos + 1,
+        "r:run-1",
+        seq + 1,
+        "w9:1",
+        "mind.changed",
+        1,
+        "session-1",
+        "run-1",
+        5,
+        5,
+        body,
+        body_hash(body),
+        link,
+    )
+    connection.execute(f"INSERT INTO event VALUES ({', '.join('?' * len(row))})", row)
+    connection.execute("UPDATE stream SET head_seq = ?, head_link = ? WHERE stream_id = 'r:run-1'", (seq + 1, link))
+    for submission in submissions[3:]:
+        ledger.journal.submit(submission).result()
+    assert (await ledger.rebuild()).is_clean
+    trace = await ledger.reader.trace("session-1", "run-1")
+    assert (trace.run.summary.status, trace.run.event_count) == ("SUCCESS", run.events_made + 1)
+    types = [event.type for event in await ledger.reader.events("session-1", "run-1")]
+    assert types.count("mind.changed") == 1
