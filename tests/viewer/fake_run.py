@@ -59,14 +59,13 @@ class FakeRun:
     answer: ContentView | None = None
     feedback: dict[str, Any] | None = None
     evaluation: dict[str, Any] | None = None
-    run: RunDetail | None = None
     now_us: int = 0
 
     def add(self, event_model: type[e.Event], /, at_ms: float | None = None, **fields: Any) -> RecordedEvent:
         """One event at `at_ms` after the start; None for what the owner did not write."""
         if at_ms is not None:
             self.now_us = round(at_ms * 1000)
-        own = {"session_id": self.session_id, "run_id": self.run_id, "stream_id": f"r:{self.run_id}"}
+        own: dict[str, Any] = {"session_id": self.session_id, "run_id": self.run_id, "stream_id": f"r:{self.run_id}"}
         if at_ms is not None:
             own["elapsed_us"] = self.now_us
         seq = len(self.events) + 1

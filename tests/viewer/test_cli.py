@@ -1,6 +1,7 @@
 """The command: commands by entry point, errors in one line, exit codes that mean something."""
 
 from importlib.metadata import EntryPoint
+from pathlib import Path
 
 import click
 import pytest
@@ -27,7 +28,7 @@ def raising(error):
 
 
 not_found = raising(RunNotFound("s", "r"))
-missing = raising(LedgerMissing("x.db"))
+missing = raising(LedgerMissing(Path("x.db")))
 invalid = raising(InvalidInput("runId", "must not\nbe blank"))
 no_command = "just a string"
 
