@@ -62,7 +62,7 @@ def _trace(trace: Json) -> Iterator[RenderableType]:
     yield Text()
     yield _timeline(sorted(_rows(trace), key=lambda row: row.start_us), run["elapsedUs"] or 1)
     yield Text()
-    yield Markdown(shown(trace["answer"] or "There is no answer."), code_theme="ansi_dark")
+    yield Markdown(shown(trace["answer"] or "There is no answer."), hyperlinks=False)
 
 
 def _verdict(run: Json) -> Text:

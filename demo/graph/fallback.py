@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from demo.rules.findings import Severity, findings
+from demo.rules.findings import MARKS, findings
 from demo.rules.results import Result
 
 WHY = {
@@ -14,8 +14,7 @@ WHY = {
 def plain_answer(failure: str, results: Sequence[Result]) -> str:
     """Why there is no better answer, the facts, and what to do."""
     found = sorted(findings(results), key=lambda finding: -finding.severity)
-    marks = {Severity.FINE: "", Severity.WATCH: " (watch)", Severity.ACT: " (act)"}
-    facts = [f"- {finding.text}{marks[finding.severity]} [{finding.source}]" for finding in found]
+    facts = [f"- {finding.text}{MARKS[finding.severity]} [{finding.source}]" for finding in found]
     body = "\n".join(facts) if facts else "Nothing could be measured, and no log could be searched."
     next_step = "Next: ask again in a moment, or name one resource to look at."
-    return f"**Degraded answer.** {WHY[failure]}\n\n{body}\n\n{next_step}"
+    return f"Degraded answer. {WHY[failure]}\n\n{body}\n\n{next_step}"

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from demo.offline_model.tasks import listed
 from demo.offline_model.wire import MODEL_NAME
-from demo.rules.findings import Finding, Severity, count, findings
+from demo.rules.findings import MARKS, Finding, Severity, count, findings
 from demo.rules.results import Result, of_tool
 from demo.rules.topics import Subject, Topic
 
@@ -47,7 +47,7 @@ def _verdict(subject: Subject, found: Sequence[Finding]) -> str:
     follows = f"Following up on {_labels(subject.carried_over)}. " if subject.carried_over else ""
     told = [finding for finding in found if finding.quoted] or found
     if not told:
-        return f"{follows}**There is no evidence to answer from.** No tool returned a figure or searched a log."
+        return f"{follows}There is no evidence to answer from. No tool returned a figure or searched a log."
     worst = max(finding.severity for finding in told)
     # One statement for each topic concerned; figures come before logs.
     first: dict[Topic, str] = {}
@@ -61,17 +61,16 @@ def _verdict(subject: Subject, found: Sequence[Finding]) -> str:
 def _head(subject: Subject, worst: Severity, topics: Sequence[Topic]) -> str:
     about = _labels(topics)
     if subject.quoted:
-        return "**Found it in the logs.**" if worst else "**It is not in the logs.**"
+        return "Found it in the logs." if worst else "It is not in the logs."
     if worst is Severity.ACT:
-        return f"**Act on {about} today.**"
+        return f"Act on {about} today."
     if worst is Severity.WATCH:
-        return f"**Nothing is urgent; have a look at {about}.**"
-    return f"**No trouble with {about}.**"
+        return f"Nothing is urgent; have a look at {about}."
+    return f"No trouble with {about}."
 
 
 def _evidence(found: Sequence[Finding], results: Sequence[Result]) -> str:
-    marks = {Severity.FINE: "", Severity.WATCH: " **(watch)**", Severity.ACT: " **(act)**"}
-    lines = [f"- {_sentence(finding.text)}{marks[finding.severity]} [{finding.source}]" for finding in found]
+    lines = [f"- {_sentence(finding.text)}{MARKS[finding.severity]} [{finding.source}]" for finding in found]
     lines.extend(_left_out(results))
     return "Evidence:\n\n" + "\n".join(lines) if lines else ""
 

@@ -27,6 +27,10 @@ class Severity(IntEnum):
     ACT = 2
 
 
+MARKS = {Severity.FINE: "", Severity.WATCH: " (watch)", Severity.ACT: " (act)"}
+"""What follows a statement, so that the bad ones stand out in a list."""
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One statement that the evidence supports."""

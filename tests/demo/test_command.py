@@ -56,6 +56,7 @@ def read_until(process, pattern):
     raise AssertionError(process.stderr.read())
 
 
+@pytest.mark.timeout(2 * TIMEOUT_S + 10)
 def test_it_succeeds_twice_on_the_same_data_folder(tmp_path, logs):  # SPEC R9, R10
     seen = set()
     for _ in range(2):

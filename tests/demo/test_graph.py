@@ -86,7 +86,7 @@ async def test_missing_evidence_is_repaired_once_by_looking_wider(chatting, jour
         ("evidence_guard", "executor", "REPAIR"),
         ("executor", "evidence_guard", "NEXT"),
     ]
-    assert answer.text.startswith("**It is not in the logs.**")
+    assert answer.text.startswith("It is not in the logs.")
     kinds = {event.operation for event in of_type(journal, answer.run_id, "attempt.started")}
     assert "EVIDENCE_REPAIR" in kinds
 

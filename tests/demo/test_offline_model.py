@@ -170,7 +170,7 @@ async def test_the_answer_states_the_figures_it_was_given_and_where_they_come_fr
         ),
     )
     text = text_of(await ask(ANSWER, user("Is any disk close to full?"), *history))
-    assert text.startswith("**Act on disk space today.** `/var` is 91.0% full: 9.0 GiB free of 100.0 GiB")
+    assert text.startswith("Act on disk space today. `/var` is 91.0% full: 9.0 GiB free of 100.0 GiB")
     assert "`syslog:7`: `kernel: No space left on device`" in text
     assert "“Disk full” (runbooks/disk-full.md)" in text
     assert f"1. {step}" in text

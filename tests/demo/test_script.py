@@ -96,7 +96,7 @@ def test_a_trace_is_shown_with_question_verdict_steps_tools_and_answer(told, cap
     for text in (DISKS, "SUCCESS · CHAT_GRAPH", "planner → executor → evidence_guard → composer", "● router"):
         assert text in out
     assert "▪ host_metrics" in out
-    assert "Nothing is urgent" in out
+    assert "kernel: No space left on device" in out
 
 
 def test_text_cannot_steer_the_terminal():
