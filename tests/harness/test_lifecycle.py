@@ -17,6 +17,7 @@ from harness import (
     Outcome,
     RunContext,
     RunEnded,
+    Termination,
     TypedFailure,
 )
 from tests.harness.fakes import HandJournal, harness_over, left_with, limits, only, race, say, types
@@ -52,8 +53,7 @@ async def test_the_first_outcome_wins_a_race_of_sixty_four_threads(
             ]
             turned = enders[round_number % 6 :] + enders[: round_number % 6]
             changed = await asyncio.to_thread(race, list(itertools.islice(itertools.cycle(turned), 64)))
-            first = run.lifecycle.termination
-            assert first is not None
+            first = decision_of(run)
             assert [type(result) for result in changed] == [bool] * 64
             assert changed.count(True) <= 1
     except RunEnded as error:
@@ -64,6 +64,12 @@ async def test_the_first_outcome_wins_a_race_of_sixty_four_threads(
     end = only(journal.events("r"), "run.terminated")
     assert (end.outcome, end.reason, end.occurred_us) == (first.outcome.value, first.reason, first.decided_us)
     assert types(journal.events("r")).count("cancellation.signalled") == (first.outcome.value in STOPPED)
+
+
+def decision_of(run: RunContext) -> Termination:
+    decision = run.lifecycle.termination
+    assert decision is not None
+    return decision
 
 
 STOPPED = {"CANCELLED", "TIMED_OUT", "BUDGET_EXHAUSTED"}

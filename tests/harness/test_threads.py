@@ -1,0 +1,100 @@
+"""Threads for synchronous operations, and what becomes of them (SPEC H3)."""
+
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from harness.threads import ToolThreads
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_a_call_runs_on_a_thread_of_its_own_and_gives_its_result():
+    threads = ToolThreads()
+    assert threads.submit(threading.get_ident).result(timeout=30) != threading.get_ident()
+
+
+@pytest.mark.parametrize("error", [ValueError("x"), KeyboardInterrupt(), SystemExit(1)], ids=repr)
+def test_whatever_a_call_raises_is_for_whoever_waits(error: BaseException):
+    def call() -> None:
+        raise error
+
+    assert ToolThreads().submit(call).exception(timeout=30) is error
+
+
+def test_no_more_than_the_limit_run_at_once_and_the_rest_in_order():
+    threads, running, order = ToolThreads(3), threading.Semaphore(0), []
+    go_on = threading.Event()
+
+    def work(number: int) -> int:
+        order.append(number)
+        running.release()
+        go_on.wait(timeout=30)
+        return number
+
+    futures = [threads.submit(lambda number=number: work(number)) for number in range(10)]
+    for _ in range(3):
+        assert running.acquire(timeout=30)
+    assert sorted(order) == [0, 1, 2]
+    go_on.set()
+    assert [future.result(timeout=30) for future in futures] == list(range(10))
+    assert sorted(order) == list(range(10))
+
+
+def test_a_call_that_was_cancelled_before_its_turn_never_runs():
+    threads, go_on, ran = ToolThreads(1), threading.Event(), []
+    busy = threads.submit(lambda: go_on.wait(timeout=30))
+    waiting = threads.submit(lambda: ran.append(1))
+    assert waiting.cancel()
+    go_on.set()
+    busy.result(timeout=30)
+    assert threads.submit(lambda: 7).result(timeout=30) == 7
+    assert ran == []
+
+
+def test_a_thread_that_cannot_be_started_takes_no_place(monkeypatch: pytest.MonkeyPatch):
+    threads = ToolThreads(1)
+
+    def refuse(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(RuntimeError, match="new thread"):
+            threads.submit(lambda: 1)
+    assert threads.submit(lambda: 7).result(timeout=30) == 7
+
+
+def test_idle_threads_end():
+    ToolThreads().submit(lambda: 1).result(timeout=30)
+    deadline = time.monotonic() + 30
+    while [thread for thread in threading.enumerate() if thread.name == "harness-tool"]:
+        assert time.monotonic() < deadline
+
+
+STUCK = """
+import asyncio, threading
+from harness import Harness, Limits, MemoryJournal, RunEnded
+
+async def main():
+    journal = MemoryJournal()
+    limits = Limits(model_calls=1, tool_calls=1, input_tokens=1, output_tokens=1, total_tokens=1, run_bytes=1000,
+                    per_tool_default=1)
+    try:
+        async with Harness(journal).run(session_id="s", run_id="r", limits=limits, timeout_s=0.05) as run:
+            await Harness(journal).tool(run, "hang", lambda run: threading.Event().wait())
+    except RunEnded as ended:
+        print(ended.outcome, [event.type for event in journal.events("r")][-3:])
+
+asyncio.run(main())
+"""
+
+
+def test_a_tool_that_never_returns_does_not_keep_the_process():  # CASES 38
+    done = subprocess.run([sys.executable, "-c", STUCK], cwd=ROOT, capture_output=True, text=True, timeout=30)
+    assert done.stdout == "TIMED_OUT ['attempt.abandoned', 'cancellation.signalled', 'run.terminated']\n"
+    assert (done.returncode, done.stderr) == (0, "")
