@@ -39,6 +39,12 @@ class _Parts:
     owner: FileLock
     writer: Writer
 
+    def recover(self, clock: WallClock) -> list[str]:
+        ended: list[str] = []
+        while some := self.writer.run(lambda batch: recover(batch, self.owners, clock.now_us())).result():
+            ended += some
+        return ended
+
     def close(self) -> None:
         self.writer.close()
         if not self.lock.is_open:
@@ -105,8 +111,7 @@ class Ledger:
 
     async def recover(self) -> list[str]:
         """End the runs whose processes have died, and return their ids; opening a ledger has done so once."""
-        owners, now_us = self._parts.owners, self._clock.now_us()
-        return await self._run(lambda batch: recover(batch, owners, now_us))
+        return await asyncio.to_thread(self._parts.recover, self._clock)
 
     async def record_evaluation(
         self,
@@ -191,7 +196,7 @@ def _open(
         lock.close()
         raise
     try:
-        parts.writer.run(lambda batch: recover(batch, owners, clock.now_us())).result()
+        parts.recover(clock)
     except BaseException:
         parts.close()
         raise

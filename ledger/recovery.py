@@ -19,20 +19,23 @@ from ledger.store import statements
 from ledger.store.owners import Owners
 
 LOST = "HARNESS_LOST"
+RUNS_AT_ONCE = 100
+"""Runs ended in one transaction, so that nobody waits long for the rest."""
 
 
 def recover(batch: Batch, owners: Owners, now_us: int) -> list[str]:
-    """End every run of a dead owner; their ids. Call in a write transaction; nobody else can be doing the same."""
-    rows = batch.connection.execute(statements.OWNED_RUNS, (batch.setting.owner_id,)).fetchall()
+    """End runs of dead owners, at most `RUNS_AT_ONCE`; their ids. Nobody else can be doing the same."""
     ended: list[str] = []
-    for owner_id in dict.fromkeys(row[0] for row in rows):
+    for (owner_id,) in batch.connection.execute(statements.OWNERS, (batch.setting.owner_id,)).fetchall():
         with owners.proven_dead(owner_id) as is_dead:
             if is_dead:
-                runs = [row[1] for row in rows if row[0] == owner_id]
+                rest = RUNS_AT_ONCE - len(ended)
+                runs = [row[0] for row in batch.connection.execute(statements.RUNS_OF_OWNER, (owner_id, rest))]
                 for run_id in runs:
                     _end(batch, run_id, now_us)
                 ended.extend(runs)
-    owners.sweep()
+    if not ended:
+        owners.sweep()
     return ended
 
 

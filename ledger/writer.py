@@ -60,8 +60,8 @@ class Store(Protocol):
     def run(self, job: Callable[[Batch], T]) -> T:
         """Whatever `job` does, in a transaction of its own."""
 
-    def rest(self) -> None:
-        """Nothing is waiting."""
+    def tidy(self, *, is_idle: bool) -> None:
+        """A moment between two transactions; `is_idle` if nothing is waiting."""
 
     def close(self) -> None:
         """Nothing more will come."""
@@ -158,21 +158,25 @@ class Writer:
 
     def _work(self) -> None:
         pending: _Item = None
+        is_tidy = True
         while True:
             if pending is None:
                 try:
-                    pending = self._queue.get(timeout=self._limits.rest_after_s)
+                    pending = self._queue.get(timeout=None if is_tidy else self._limits.rest_after_s)
                 except Empty:
-                    self._store.rest()
+                    self._tidy(is_idle=True)
+                    is_tidy = True
                     continue
                 if pending is None:
                     break
+                is_tidy = False
             if isinstance(pending, _Job):
                 self._run(pending)
                 pending = None
                 continue
             group, pending, is_last = self._gather(pending)
             self._write(group)
+            self._tidy(is_idle=False)
             if is_last:
                 break
         self._finish()
@@ -233,6 +237,14 @@ class Writer:
         self._broken |= dict.fromkeys(append.run_id for append in appends)
         while len(self._broken) > self._limits.broken_runs_max:
             self._broken.popitem(last=False)
+
+    def _tidy(self, *, is_idle: bool) -> None:
+        try:
+            self._store.tidy(is_idle=is_idle)
+        except LedgerUnavailable:
+            log.debug("others are writing: tidying the ledger is put off")
+        except Exception:
+            log.exception("the ledger could not be tidied")
 
     def _run(self, item: _Job) -> None:
         try:

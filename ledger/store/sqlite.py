@@ -87,22 +87,28 @@ class SqliteStore:
             # One of them broke a rule that the database holds: find out which, and let the others through.
             results = self._append_each(appends)
         self._bytes += sum(append.size_bytes for append in appends)
-        self._checkpoint_if_due()
         return results
 
     def run(self, job: Callable[[Batch], T]) -> T:
         """Whatever `job` does, in a transaction of its own."""
-        with self._transaction() as batch:
-            result = job(batch)
-            batch.write()
+        try:
+            with self._transaction() as batch:
+                result = job(batch)
+                batch.write()
+        except sqlite3.IntegrityError as error:
+            raise violated(error, "a job") from error
         return result
 
-    def rest(self) -> None:
-        """Nothing is waiting: checkpoint what was written."""
-        if self._commits == 0:
+    def tidy(self, *, is_idle: bool) -> None:
+        """Checkpoint where that is due, or where nothing else is to do."""
+        if is_idle and self._commits > 0:
+            mode = "TRUNCATE" if self._wal_bytes() > WAL_TRUNCATE_BYTES else "PASSIVE"
+        elif self._commits >= CHECKPOINT_COMMITS or self._bytes >= CHECKPOINT_BYTES:
+            mode = "PASSIVE"
+        else:
             return
-        with contextlib.suppress(LedgerUnavailable), self._lock.held(0.0):
-            self._checkpoint("TRUNCATE" if self._wal_bytes() > WAL_TRUNCATE_BYTES else "PASSIVE")
+        with self._lock.held(0.0 if is_idle else self._lock_timeout_s):
+            self._checkpoint(mode)
 
     def close(self) -> None:
         """Checkpoint and close, under the lock, since the last connection to close checkpoints by itself."""
@@ -162,18 +168,15 @@ class SqliteStore:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
 
-    def _checkpoint_if_due(self) -> None:
-        if self._commits >= CHECKPOINT_COMMITS or self._bytes >= CHECKPOINT_BYTES:
-            with contextlib.suppress(LedgerUnavailable), self._lock.held(self._lock_timeout_s):
-                self._checkpoint("PASSIVE")
-
     def _checkpoint(self, mode: str) -> None:
         """Bring the log into the file, as far as no reader is in the way; what fails now is done another time."""
         self._commits = self._bytes = 0
-        with contextlib.suppress(sqlite3.Error):
+        try:
             self._connection.execute("PRAGMA busy_timeout = 0")
             self._connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchall()
-        self._connection.execute(f"PRAGMA busy_timeout = {round(self._lock_timeout_s * 1000)}")
+            self._connection.execute(f"PRAGMA busy_timeout = {round(self._lock_timeout_s * 1000)}")
+        except sqlite3.Error as error:
+            log.warning("the ledger could not be checkpointed: %s", error)
 
     def _wal_bytes(self) -> int:
         try:
@@ -183,8 +186,13 @@ class SqliteStore:
 
 
 def _attempt(batch: Batch, append: Append) -> Recorded | Exception:
-    """The append taken into the batch, or why it is refused."""
+    """The append taken into the batch, or why it is refused; a fault in folding one run fails none of the others."""
     try:
         return batch.append(append)
+    except sqlite3.Error:
+        raise
     except HarnessError as error:
+        return error
+    except Exception as error:
+        log.exception("run %s: an append could not be folded", append.run_id)
         return error

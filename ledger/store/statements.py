@@ -37,10 +37,8 @@ FIND_EVENTS = (
     " FROM json_each(?) AS wanted CROSS JOIN event"
     " WHERE event.stream_id = ? AND event.event_id = wanted.value"
 )
-OWNED_RUNS = (
-    "SELECT owner_id, run_id, session_id FROM stream"
-    " WHERE owner_id IS NOT NULL AND owner_id <> ? ORDER BY owner_id, run_id"
-)
+OWNERS = "SELECT DISTINCT owner_id FROM stream WHERE owner_id IS NOT NULL AND owner_id <> ? ORDER BY owner_id"
+RUNS_OF_OWNER = "SELECT run_id FROM stream WHERE owner_id = ? ORDER BY run_id LIMIT ?"
 
 INSERT_STREAM = (
     "INSERT INTO stream (stream_id, kind, session_id, run_id, head_seq, head_link, owner_id, owner_epoch)"

@@ -1,13 +1,19 @@
 """Several processes on one file, and processes that end without a word."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from ledger import Ledger, LedgerReader
+from tests.faults import programs
 from tests.faults.processes import links_of, start
 from tests.ledger.blank import blank_at
 
-PROCESSES = 4
-BOUNDARIES = 100
+ROOT = Path(__file__).parent.parent.parent
+PROCESSES = 8
+BOUNDARIES = 60
 BUSY_TIMEOUT_S = 5.0
 
 
@@ -16,24 +22,23 @@ def path(tmp_path):
     return blank_at(tmp_path / "runs.db")
 
 
-def ended(process, timeout_s=30):
-    out, err = process.communicate(timeout=timeout_s)
-    return process.returncode, out, err
+def race(running):
+    """Let all of them go at once; what each says at its end."""
+    for program in running:
+        assert program.pipe.recv() == "ready"
+    for program in running:
+        program.pipe.send("go")
+    said = [program.pipe.recv() for program in running]
+    for program in running:
+        program.process.join(30)
+        program.pipe.close()
+    assert [program.process.exitcode for program in running] == [0] * len(running)
+    return said
 
 
-async def test_processes_that_append_to_one_file_never_meet_a_locked_database(path):  # CASES 33
-    processes = [start("race", path, number, BOUNDARIES) for number in range(PROCESSES)]
-    for process in processes:
-        assert process.stdout.readline() == "ready\n"
-    for process in processes:
-        process.stdin.write("go\n")
-        process.stdin.flush()
-    for process in processes:
-        code, out, err = ended(process)
-        assert (code, err) == (0, "")
-        word, slowest_s = out.split()
-        assert word == "slowest"
-        assert float(slowest_s) < BUSY_TIMEOUT_S
+async def test_eight_processes_that_append_to_one_file_never_meet_a_locked_database(path):  # CASES 33
+    slowest_s = race([start(programs.race, str(path), str(number), BOUNDARIES) for number in range(PROCESSES)])
+    assert max(slowest_s) < BUSY_TIMEOUT_S
     async with await LedgerReader.open(path) as reader:
         runs = (await reader.recent_runs()).rows
         assert [(run.status, run.tool_call_count) for run in runs] == [("SUCCESS", BOUNDARIES)] * PROCESSES
@@ -41,19 +46,29 @@ async def test_processes_that_append_to_one_file_never_meet_a_locked_database(pa
         links_of(path, run.run_id)
 
 
-@pytest.mark.parametrize("how", ["return", "exit", "raise"])
+async def test_four_processes_that_make_one_new_ledger_at_once_all_succeed(tmp_path):
+    path = tmp_path / "new.db"
+    assert race([start(programs.open_once, str(path)) for _ in range(4)]) == ["opened"] * 4
+    async with await LedgerReader.open(path) as reader:
+        assert (await reader.session("session-1")).message_pair_count == 0
+
+
+def test_a_forked_child_can_neither_use_nor_harm_its_parents_ledger(path):
+    program = start(programs.fork, str(path))
+    assert [program.pipe.recv() for _ in range(3)] == [("child", 0), ("recovered", []), ("next", 2)]
+    program.process.join(30)
+    assert program.process.exitcode == 0
+    program.pipe.close()
+    assert len(links_of(path, "run-1")) == 2
+
+
+@pytest.mark.parametrize("how", ["return", "raise"])
 async def test_a_process_that_leaves_its_ledger_open_ends_and_has_written_what_it_submitted(path, how):  # CASES 38
-    code, _, err = ended(start("leave", path, how))
-    assert code == (1 if how == "raise" else 0)
-    assert ("on purpose" in err) == (how == "raise")
+    command = [sys.executable, "-W", "error", "-m", "tests.faults.programs", str(path), how]
+    left = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=30, check=False)
+    assert left.returncode == (1 if how == "raise" else 0)
+    assert left.stderr.count("RuntimeError: on purpose") == left.returncode
     async with await Ledger.open(path) as ledger:
         trace = await ledger.reader.trace("session-1", "run-1")
         assert trace.run.orchestration_trace["transitionCount"] == 200
         assert trace.run.outcome_reason == "HARNESS_LOST"
-
-
-def test_a_forked_child_can_neither_use_nor_harm_its_parents_ledger(path):
-    code, out, err = ended(start("fork", path))
-    assert (code, err) == (0, "")
-    assert out.split("\n")[:-1] == ["child 0", "recovered 0", "next 2"]
-    assert len(links_of(path, "run-1")) == 2

@@ -3,9 +3,6 @@
 import asyncio
 import re
 import sqlite3
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -21,7 +18,6 @@ from ledger.store.probe import HEAD_REVISION, REVISIONS
 from tests.ledger.scripted import ScriptedRun
 from tests.ledger.tables import PROJECTIONS, dump
 
-ROOT = Path(__file__).parent.parent.parent
 COPIED = ("ledger_meta", "stream", "event", "content", *PROJECTIONS)
 
 
@@ -167,21 +163,6 @@ async def test_opening_a_ledger_brings_it_up_to_date(at_0001):
         pass
     async with await LedgerReader.open(at_0001) as reader:
         assert len((await reader.recent_runs()).rows) == 3
-
-
-async def test_four_processes_that_open_a_new_ledger_at_once_all_succeed(fresh):
-    program = (
-        "import asyncio, sys; from ledger import Ledger\n"
-        "async def main():\n"
-        "    async with await Ledger.open(sys.argv[1]) as ledger: await ledger.open_session('session-1')\n"
-        "asyncio.run(main())"
-    )
-    command = [sys.executable, "-c", program, str(fresh)]
-    processes = [subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE) for _ in range(4)]
-    errors = [process.communicate()[1].decode() for process in processes]
-    assert errors == [""] * 4
-    async with await LedgerReader.open(fresh) as reader:
-        assert (await reader.session("session-1")).message_pair_count == 0
 
 
 async def test_four_threads_that_upgrade_at_once_all_succeed(at_0001, connect):

@@ -31,7 +31,7 @@ class FakeStore:
     def run(self, job):
         return job(None)
 
-    def rest(self):
+    def tidy(self, *, is_idle):
         """Nothing to do."""
 
     def close(self):
