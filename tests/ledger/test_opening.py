@@ -115,6 +115,30 @@ async def test_an_empty_file_becomes_a_ledger(tmp_path):
         assert (await ledger.reader.recent_runs()).rows == ()
 
 
+async def test_a_ledger_whose_making_was_interrupted_is_made_now(tmp_path):
+    write_database(tmp_path / "runs.db", "PRAGMA journal_mode = WAL")
+    assert (tmp_path / "runs.db").stat().st_size > 0
+    async with await Ledger.open(tmp_path / "runs.db") as ledger:
+        assert (await ledger.reader.recent_runs()).rows == ()
+
+
+@pytest.mark.parametrize("opener", [Ledger, LedgerReader])
+async def test_a_ledger_of_which_nothing_was_checkpointed_is_recognized(tmp_path, opener):
+    lock = lock_of(tmp_path / "a.db")
+    reader = sqlite3.connect(tmp_path / "a.db")
+    reader.execute("PRAGMA journal_mode = WAL")
+    reader.execute("BEGIN")
+    reader.execute("SELECT * FROM sqlite_schema").fetchall()  # as long as this lasts nothing can be checkpointed
+    ensure_current(tmp_path / "a.db", lock)
+    for side in ("", "-wal"):
+        (tmp_path / f"b.db{side}").write_bytes((tmp_path / f"a.db{side}").read_bytes())
+    reader.close()
+    lock.close()
+    assert (tmp_path / "b.db").stat().st_size <= 4096
+    async with await opener.open(tmp_path / "b.db") as opened:
+        assert (await getattr(opened, "reader", opened).recent_runs()).rows == ()
+
+
 async def test_folders_are_made_for_a_new_ledger(tmp_path):
     async with await Ledger.open(f"sqlite:///{tmp_path}/some/where/runs.db"):
         assert (tmp_path / "some" / "where" / "runs.db").exists()

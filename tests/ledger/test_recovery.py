@@ -6,6 +6,7 @@ import pytest
 
 from harness.errors import AlreadyTerminated
 from ledger import Ledger, LedgerReader, OwnedElsewhere
+from ledger.recovery import RUNS_AT_ONCE
 from tests.ledger.scripted import ScriptedRun
 
 
@@ -68,6 +69,16 @@ async def test_a_run_that_was_asked_to_stop_is_ended_as_cancelled(path, opened):
     await abandon(path, run.start(), run.request_cancellation("USER_REQUESTED"))
     ledger = await opened()
     assert await outcome(ledger, run) == ("CANCELLED", "USER_REQUESTED")
+
+
+async def test_however_many_runs_were_left_behind_all_are_ended(path, opened):
+    runs = [ScriptedRun(f"run-{number}") for number in range(RUNS_AT_ONCE * 2 + 3)]
+    await abandon(path, *(run.start() for run in runs))
+    ledger = await opened()
+    ends = ledger.journal.run(
+        lambda batch: batch.connection.execute("SELECT count(*) FROM event WHERE type = 'run.terminated'").fetchone()
+    ).result()
+    assert ends == (len(runs),)
 
 
 async def test_a_run_that_ended_is_left_alone(path, opened):
