@@ -88,14 +88,14 @@ def test_an_injected_inline_script_is_stopped_by_the_policy(browser, origin):
     page.on("console", lambda message: refusals.append(message.text))
     page.goto(f"{origin}{BUDGET}")
     page.evaluate(
-        """() => {
+        """() => new Promise((done) => {
           const script = document.createElement('script');
           script.textContent = 'window.pwned = 1';
           document.body.append(script);
           document.body.insertAdjacentHTML('beforeend', '<img src=x onerror="window.pwned = 2">');
-        }"""
+          document.images[0].addEventListener('error', () => done(null));
+        })"""
     )
-    page.wait_for_function("document.images[0].complete")
     assert page.evaluate("window.pwned") is None
     assert any("Content Security Policy" in refusal for refusal in refusals)
     context.close()
