@@ -89,9 +89,11 @@ class Attempt:
     def abandon(self, reason: str) -> None:
         """Record that nobody waits for the operation any more."""
         with self.live.lock:
-            if not self._was_left and self._is_open():
+            was_left, self._was_left = self._was_left, True
+            if not was_left and self._is_open():
                 self._record(self.event(e.AttemptAbandoned, reason=reason))
-            self._was_left = True
+            else:
+                self._permit.release()
 
     def finish_late(self, error: BaseException | None, usage: TokenUsage | None) -> None:
         """Record that the operation came to its end after it was abandoned; that changes nothing but its usage."""

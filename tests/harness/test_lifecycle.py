@@ -20,7 +20,7 @@ from harness import (
     Termination,
     TypedFailure,
 )
-from tests.harness.fakes import HandJournal, harness_over, left_with, limits, only, race, say, types
+from tests.harness.fakes import HandJournal, harness_over, left_with, limits, only, race, say, types, until
 
 
 def expire(run: RunContext, clock: ManualClock) -> bool:
@@ -260,6 +260,23 @@ async def test_a_child_that_nobody_awaits_is_abandoned_at_the_exit_and_ends_late
     assert journal.state("r").outcome == "SUCCESS"
     with pytest.raises(RunEnded, match="SUCCESS"):
         await harness.tool(run, "say", say)
+
+
+async def test_an_attempt_that_the_end_of_its_run_overtook_is_not_invoked_and_gives_its_permit_back(
+    harness: Harness, journal: HandJournal
+):  # D4, D12
+    invoked: list[RunContext] = []
+    with left_with(RunEnded, match="USER_REQUESTED"):
+        async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
+            journal.holds = True
+            crossing = asyncio.ensure_future(harness.tool(run, "say", lambda run: invoked.append(run)))
+            await until(lambda: journal.waiting)
+            run.cancellation.signal(CancelReason.USER_REQUESTED)
+            asyncio.get_running_loop().call_later(0.01, journal.store_all)
+    with pytest.raises(RunEnded, match="USER_REQUESTED"):
+        await crossing
+    assert (invoked, journal.permits_open) == ([], 0)
+    assert only(journal.events("r"), "attempt.abandoned").reason == "RUN_ENDED"
 
 
 async def test_a_generator_that_is_closed_in_mid_run_ends_it(harness: Harness, journal: HandJournal):  # H5

@@ -1,0 +1,66 @@
+"""What a type checker must make of calls through the harness; never run, only checked (SPEC D11)."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, assert_type
+
+from harness import Harness, Limits, MemoryJournal, OperationKind, RunContext
+from harness.adapters.openai import Chat, ChatReply
+
+
+class Row:
+    text: str
+
+
+async def query_logs(run: RunContext, pattern: str, *, limit: int = 10) -> list[Row]:
+    raise NotImplementedError
+
+
+def disk_usage(run: RunContext, path: str) -> float:
+    raise NotImplementedError
+
+
+def later(run: RunContext, n: int) -> Awaitable[bytes]:
+    raise NotImplementedError
+
+
+class Search:
+    async def __call__(self, run: RunContext, *terms: str) -> int:
+        raise NotImplementedError
+
+
+async def checks(harness: Harness, limits: Limits, chat: Chat, anything: Any) -> None:
+    async with harness.run(session_id="s", limits=limits, timeout_s=60) as run:
+        assert_type(run, RunContext)
+        assert_type(run.branch("planner.1"), RunContext)
+
+        # By name: the result is the function's, awaited once, asynchronous or not.
+        assert_type(await harness.tool(run, "query_logs", query_logs, args={"pattern": "OOM"}), list[Row])
+        assert_type(await harness.tool(run, "disk_usage", disk_usage, args={"path": "/"}, call_id="c"), float)
+        assert_type(await harness.tool(run, "later", later, args={"n": 1}), bytes)
+        assert_type(await harness.tool(run, "search", Search()), int)
+        assert_type(await harness.tool(run, "lambda", lambda run: 7), int)
+        assert_type(await harness.model(run, "planner", chat, args={"messages": []}, model="m"), ChatReply)
+        assert_type(await harness.model(run, "route", disk_usage, kind=OperationKind.INTENT_ROUTER), float)
+        assert_type(await harness.guard(run, "evidence", query_logs), list[Row])
+        assert_type(await harness.guard(run, "evidence", disk_usage), float)
+
+        # Curried: the tool's own signature, without the run.
+        assert_type(await harness.tool(run, query_logs, call_id="c", effect="read")("OOM", limit=3), list[Row])
+        assert_type(await harness.tool(run, query_logs)(pattern="OOM"), list[Row])
+        assert_type(await harness.tool(run, disk_usage)("/"), float)
+        assert_type(await harness.tool(run, later)(1), bytes)
+        assert_type(await harness.tool(run, Search())("a", "b"), int)
+        to_path: Callable[[str], Awaitable[float]] = harness.tool(run, disk_usage)
+        assert_type(await to_path("/"), float)
+
+        # What is wrong is seen before anything runs; an unused ignore would fail this check.
+        harness.tool(run, query_logs)()  # type: ignore[call-arg]
+        harness.tool(run, query_logs)(7)  # type: ignore[arg-type]
+        harness.tool(run, query_logs)("OOM", limits=3)  # type: ignore[call-arg]
+        harness.tool(run, "query_logs")  # type: ignore[call-overload]
+        harness.tool(run, "query_logs", query_logs, effects="read")  # type: ignore[call-overload]
+        harness.transition(run, "planner", None)  # type: ignore[arg-type]
+        run.run_id = "other"  # type: ignore[misc]
+
+    harness.run(session_id="s", limits=limits)  # type: ignore[call-arg]
+    assert_type(Harness(MemoryJournal()), Harness)
