@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from harness.content import Content, SealedContent, content_digest, encode_content
 from harness.errors import InvalidInput
 from harness.events import CaseRecorded, EvaluationRecorded, FeedbackRecorded, RunEvent
+from harness.events.base import MAX_MAP_KEYS, MAX_SAFE_INTEGER
 from harness.ids import IdSource, check_code, check_name, run_stream
 from harness.journal import Submission
 from ledger.batch import Batch
@@ -84,7 +85,7 @@ def evaluation(
     """A judgement that may be recorded; `InvalidInput` for names that are none."""
     check_code("evaluator", evaluator)
     check_code("verdict", verdict)
-    return Evaluation(evaluator, verdict, dict(usage) if usage else None, _seal(ids, "the rationale", rationale))
+    return Evaluation(evaluator, verdict, _check_counts(usage), _seal(ids, "the rationale", rationale))
 
 
 def feedback(ids: IdSource, *, useful: bool, actor: str | None, comment: str | None, verdict: str) -> Feedback:
@@ -94,6 +95,17 @@ def feedback(ids: IdSource, *, useful: bool, actor: str | None, comment: str | N
     check_code("verdict", verdict)
     actor = None if actor is None else check_name("actor", actor)
     return Feedback(useful, actor, _seal(ids, "the comment", comment), verdict)
+
+
+def _check_counts(usage: Mapping[str, int] | None) -> dict[str, int] | None:
+    counts = dict(usage or {})
+    if len(counts) > MAX_MAP_KEYS:
+        raise InvalidInput("usage", f"must have at most {MAX_MAP_KEYS} figures, not {len(counts)}")
+    for name, count in counts.items():
+        check_name("usage", name)
+        if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= MAX_SAFE_INTEGER:
+            raise InvalidInput("usage", f"must hold whole numbers from 0 to {MAX_SAFE_INTEGER}, not {count!r}")
+    return counts or None
 
 
 def case_id_of(run_id: str) -> str:

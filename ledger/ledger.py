@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,10 +12,11 @@ from types import TracebackType
 from typing import TypeVar
 
 from harness.clock import SystemWallClock, WallClock
-from harness.errors import InvalidInput
+from harness.errors import InvalidInput, LedgerUnavailable
 from harness.ids import IdSource, RandomIds, check_id
 from ledger.annotations import evaluation, feedback
 from ledger.batch import Batch, Setting
+from ledger.errors import LedgerUnreadable
 from ledger.migrate import OPEN_TIMEOUT_S, ensure_current, lock_of
 from ledger.reader import LedgerReader
 from ledger.rebuild import RebuildReport, rebuild_all
@@ -49,9 +51,12 @@ class _Parts:
         self.writer.close()
         if not self.lock.is_open:
             return  # This is a forked child, and all of it is the parent's.
-        with self.lock.held(OPEN_TIMEOUT_S):
-            self.owners.leave(self.owner)
-        self.lock.close()
+        try:
+            with self.lock.held(OPEN_TIMEOUT_S):
+                self.owners.leave(self.owner)
+        finally:
+            self.owner.close()
+            self.lock.close()
 
 
 class Ledger:
@@ -182,25 +187,32 @@ def _open(
 ) -> _Parts:
     check_file_system(path)
     prepare_folder(path)
-    lock = lock_of(path)
     try:
-        _, identity = ensure_current(path, lock)
-        owner_id, writer_id, numbers = ids.writer_id(), ids.writer_id(), itertools.count(1)
-        setting = Setting(identity.ledger_id, owner_id, lambda: f"{writer_id}:{next(numbers)}", session_ttl_us)
-        store = SqliteStore(path, lock, setting, clock, lock_timeout_s=lock_timeout_s)
-        owners = Owners(Path(f"{path}.owners"))
-        with lock.held(OPEN_TIMEOUT_S):
-            owner = owners.register(owner_id)
-        parts = _Parts(lock, owners, owner, Writer(store, limits))
-    except BaseException:
-        lock.close()
-        raise
-    try:
-        parts.recover(clock)
-    except BaseException:
-        parts.close()
-        raise
+        with contextlib.ExitStack() as undo:
+            lock = lock_of(path)
+            undo.callback(lock.close)
+            _, identity = ensure_current(path, lock)
+            owners, owner_id = Owners(Path(f"{path}.owners")), ids.writer_id()
+            with lock.held(OPEN_TIMEOUT_S):
+                owner = owners.register(owner_id)
+            undo.callback(owner.close)
+            setting = Setting(identity.ledger_id, owner_id, _event_ids(ids.writer_id()), session_ttl_us)
+            store = SqliteStore(path, lock, setting, clock, lock_timeout_s=lock_timeout_s)
+            parts = _Parts(lock, owners, owner, Writer(store, limits))
+            undo.pop_all()
+            undo.callback(parts.close)
+            parts.recover(clock)
+            undo.pop_all()
+    except LedgerUnavailable as error:
+        raise LedgerUnreadable(path, f"cannot be opened ({error.problem})") from error
+    except OSError as error:
+        raise LedgerUnreadable(path, f"cannot be opened ({error.strerror})") from error
     return parts
+
+
+def _event_ids(writer_id: str) -> Callable[[], str]:
+    numbers = itertools.count(1)
+    return lambda: f"{writer_id}:{next(numbers)}"
 
 
 def _check_keys(session_id: str, run_id: str) -> None:
@@ -210,7 +222,7 @@ def _check_keys(session_id: str, run_id: str) -> None:
 
 def _close_unwanted(opening: asyncio.Future[_Parts]) -> None:
     if not opening.cancelled() and opening.exception() is None:
-        opening.result().close()
+        asyncio.get_running_loop().run_in_executor(None, opening.result().close)
 
 
 def _ttl_us(session_ttl_s: float | None) -> int | None:

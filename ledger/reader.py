@@ -15,6 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
 from harness.clock import SystemWallClock, WallClock
 from harness.errors import InvalidInput
+from harness.events.base import MAX_SAFE_INTEGER
 from harness.ids import check_id, run_stream
 from ledger import query, views
 from ledger.cursor import RunCursor
@@ -100,7 +101,8 @@ class LedgerReader:
     async def events(self, session_id: str, run_id: str, after_seq: int = 0, limit: int = 200) -> list[RecordedEvent]:
         """The run's events after a position, in order; `RunNotFound` as for `trace`."""
         keys = _run_keys(session_id, run_id)
-        _check_limit(limit, PAGE_EVENTS_MAX)
+        _check_number("after_seq", after_seq, 0, MAX_SAFE_INTEGER)
+        _check_number("limit", limit, 1, PAGE_EVENTS_MAX)
         async with self._connection() as connection:
             if await _first(connection, query.RUN_STREAM, keys) is None:
                 raise RunNotFound(session_id, run_id)
@@ -136,7 +138,7 @@ class LedgerReader:
     async def _runs(
         self, connection: AsyncConnection, limit: int, cursor: str | None, session_id: str | None = None
     ) -> Page[RunSummary]:
-        _check_limit(limit, PAGE_RUNS_MAX)
+        _check_number("limit", limit, 1, PAGE_RUNS_MAX)
         values: dict[str, Any] = {"limit": limit + 1}
         if session_id is not None:
             values["session_id"] = session_id
@@ -158,9 +160,9 @@ def _run_keys(session_id: str, run_id: str) -> dict[str, Any]:
     return {"session_id": session_id, "run_id": run_id, "stream_id": run_stream(run_id)}
 
 
-def _check_limit(limit: int, most: int) -> None:
-    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= most:
-        raise InvalidInput("limit", f"must be a whole number from 1 to {most}, not {limit!r}")
+def _check_number(field: str, value: object, least: int, most: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise InvalidInput(field, f"must be a whole number from {least} to {most}, not {value!r}")
 
 
 async def _first(connection: AsyncConnection, statement: sa.Select[Any], values: dict[str, Any]) -> views.Row | None:

@@ -14,6 +14,7 @@ from harness.clock import WallClock
 from harness.errors import HarnessError, LedgerUnavailable
 from harness.journal import Recorded
 from ledger.batch import Batch, Setting
+from ledger.errors import LedgerError
 from ledger.heads import RunHeads
 from ledger.prepared import Append
 from ledger.store import statements
@@ -133,8 +134,10 @@ class SqliteStore:
                     batch = Batch(self._connection, self._heads, self._setting, self._clock.now_us())
                     yield batch
                     self._connection.execute("COMMIT")
-                except BaseException:
+                except BaseException as error:
                     self._roll_back()
+                    if not isinstance(error, HarnessError | LedgerError):
+                        self._heads.forget()
                     raise
             except sqlite3.IntegrityError:
                 raise
@@ -163,7 +166,6 @@ class SqliteStore:
         return results
 
     def _roll_back(self) -> None:
-        self._heads.forget()
         with contextlib.suppress(sqlite3.Error):
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")

@@ -118,6 +118,24 @@ async def test_what_is_no_feedback_is_refused(recorded, bad):
     assert (await trace(recorded)).feedback is None
 
 
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"verdict": "a b"},
+        {"evaluator": ""},
+        {"usage": {"n": -1}},
+        {"usage": {"n": 1.5}},
+        {"usage": {"ü": 1}},
+        {"usage": {str(number): 1 for number in range(65)}},
+    ],
+    ids=lambda bad: str(bad)[:24],
+)
+async def test_what_is_no_evaluation_is_refused(recorded, bad):
+    with pytest.raises(InvalidInput):
+        await recorded.record_evaluation("session-1", "run-1", **({"evaluator": "rules", "verdict": "OK"} | bad))
+    assert (await trace(recorded)).self_evaluation is None
+
+
 async def test_a_comment_that_is_too_long_is_refused_with_its_size_and_the_limit(recorded):
     with pytest.raises(TooLarge, match=f"{MAX_TEXT_BYTES + 1} bytes, and the limit is {MAX_TEXT_BYTES}"):
         await recorded.record_feedback("session-1", "run-1", useful=True, comment="x" * (MAX_TEXT_BYTES + 1))

@@ -240,6 +240,14 @@ async def test_a_lock_that_another_process_keeps_is_an_error_in_time_and_harms_n
         assert ledger.journal.submit(resumed).result().first_seq == 1
 
 
+async def test_a_ledger_that_cannot_be_written_is_an_error_and_leaves_nothing_open(path):
+    path.with_name("runs.db.owners").write_text("in the way")
+    for _ in range(3):
+        with pytest.raises(LedgerUnreadable, match="cannot be opened"):
+            await Ledger.open(path)
+    assert open_files(path) == []
+
+
 async def test_many_ledgers_may_be_open_on_one_file(path):
     ledgers = [await Ledger.open(path) for _ in range(5)]
     for number, ledger in enumerate(ledgers):

@@ -137,6 +137,12 @@ async def test_events_come_in_pages_in_order(reader):
     assert await reader.events("session-1", "run-1", after_seq=13) == []
 
 
+@pytest.mark.parametrize("bad", [{"after_seq": -1}, {"after_seq": "1"}, {"limit": 0}, {"limit": 5_001}], ids=str)
+async def test_events_are_asked_for_by_numbers(reader, bad):
+    with pytest.raises(InvalidInput):
+        await reader.events("session-1", "run-1", **bad)
+
+
 async def test_a_long_answer_is_previewed_by_characters_and_never_cut_within_one(ledger):
     run = ScriptedRun()
     for submission in (run.start(), run.answer("é🛑" * 300), run.end()):
