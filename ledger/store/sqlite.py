@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 LOCK_TIMEOUT_S = 5.0
 """How long a transaction waits for other processes before it fails."""
-CHECKPOINT_COMMITS = 1_000
+CHECKPOINT_COMMITS = 400
 """A checkpoint is due after so many transactions,"""
 CHECKPOINT_BYTES = 16 * 1024 * 1024
 """or after so many bytes of content; sooner when nothing else is to do."""

@@ -1,0 +1,74 @@
+"""What the store remembers between transactions is right, and its log stays small."""
+
+import pytest
+
+from ledger import Ledger, heads
+from ledger.store import sqlite
+from tests.ledger.scripted import ScriptedRun
+from tests.ledger.tables import dump
+
+PAGE_BYTES = 4096
+
+
+async def test_two_ledgers_that_take_turns_on_one_run_both_know_where_it_stands(path):
+    async with await Ledger.open(path) as owner, await Ledger.open(path) as other:
+        run, guest = ScriptedRun(), ScriptedRun(writer_id="w2")
+        owner.journal.submit(run.start()).result()
+        positions = []
+        for _ in range(10):
+            tool = run.attempt()
+            positions.append(owner.journal.submit(tool.start()).result().last_seq)
+            positions.append(other.journal.submit(guest.request_cancellation()).result().last_seq)
+            positions.append(owner.journal.submit(tool.succeed()).result().last_seq)
+        assert positions == [position for round_no in range(10) for position in (4 * round_no + n for n in (3, 4, 5))]
+        owner.journal.submit(run.end("CANCELLED", "USER_REQUESTED")).result()
+        assert (await other.rebuild()).is_clean
+
+
+async def test_a_run_that_was_forgotten_is_folded_again_from_its_events(ledger, plain, monkeypatch):
+    monkeypatch.setattr(heads, "MAX_RUNS", 2)
+    runs = [ScriptedRun(f"run-{number}") for number in range(6)]
+    whole = [list(run.whole()) for run in runs]
+    for submissions in zip(*whole, strict=True):
+        for submission in submissions:
+            ledger.journal.submit(submission).result()
+    rows = dump(plain())
+    assert len(rows["diagnosis_run"]) == len(rows["agent_step"]) == len(rows["tool_invocation"]) == 6
+    assert (await ledger.rebuild()).is_clean
+
+
+async def test_a_refused_annotation_does_not_make_the_store_forget_anything(ledger, monkeypatch):
+    run = ScriptedRun()
+    for submission in (run.start(), run.transition("planner")):
+        ledger.journal.submit(submission).result()
+    with pytest.raises(LookupError):
+        await ledger.record_feedback("session-1", "run-9", useful=True)
+
+    def fail(*_):
+        raise AssertionError("the run was folded again")
+
+    monkeypatch.setattr(heads, "stored_events", fail)
+    assert ledger.journal.submit(run.transition("executor")).result().first_seq == 3
+
+
+async def test_the_write_ahead_log_is_used_again_and_does_not_grow_for_ever(ledger, path, monkeypatch):
+    monkeypatch.setattr(sqlite, "CHECKPOINT_COMMITS", 10)
+    run = ScriptedRun()
+    ledger.journal.submit(run.start()).result()
+    for number in range(200):
+        ledger.journal.submit(run.transition(f"n{number}")).result()
+    assert path.with_name("runs.db-wal").stat().st_size < 40 * 10 * PAGE_BYTES
+
+
+async def test_a_reader_in_the_way_of_a_checkpoint_holds_nobody_up(ledger, plain, monkeypatch):
+    monkeypatch.setattr(sqlite, "CHECKPOINT_COMMITS", 5)
+    run = ScriptedRun()
+    ledger.journal.submit(run.start()).result()
+    reader = plain()
+    reader.execute("BEGIN")
+    (before,) = reader.execute("SELECT count(*) FROM event").fetchone()
+    for number in range(50):
+        ledger.journal.submit(run.transition(f"n{number}")).result(1.0)
+    assert reader.execute("SELECT count(*) FROM event").fetchone() == (before,)
+    reader.execute("COMMIT")
+    assert reader.execute("SELECT count(*) FROM event").fetchone() == (before + 50,)
