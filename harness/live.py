@@ -166,7 +166,7 @@ class LiveRun:
             self.failure = None
         known: Future[Recorded] = Future()
         self.latest = known
-        submitted.add_done_callback(lambda done: self._acknowledge(done, events, known))
+        submitted.add_done_callback(lambda done: self._acknowledge(done, state, known))
         return known
 
     def rewind(self) -> None:
@@ -226,13 +226,12 @@ class LiveRun:
         callbacks = self._callbacks.take()
         self.lock.put_off(lambda: self._callbacks.tell(callbacks, reason))
 
-    def _acknowledge(self, done: Future[Recorded], events: tuple[RunEvent, ...], known: Future[Recorded]) -> None:
-        """Note what became of a submission, then let those who wait for it know."""
+    def _acknowledge(self, done: Future[Recorded], state: RunState | None, known: Future[Recorded]) -> None:
+        """Note what became of a submission that led to `state`, then let those who wait for it know."""
         error = _problem_of(done)
         with self.lock:
             if error is None:
-                for event in events:
-                    self._durable = evolve(self._durable, event)
+                self._durable = state
             else:
                 self._lose(error)
         if error is None:

@@ -7,48 +7,66 @@ recorded as abandoned by then, or is by recovery.
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any
+from queue import Empty, SimpleQueue
+from typing import Any, TypeAlias
 
 MAX_TOOL_THREADS = 64
 """Synchronous operations that run at once in one harness; a further one waits for a thread."""
 
+Job: TypeAlias = tuple[Callable[[], Any], Future[Any]]
+
 
 class ToolThreads:
-    """Runs each call on a thread of its own, at most `limit` at once, in the order of submission."""
+    """Runs each call on a thread, at most `limit` at once, in the order of submission.
 
-    def __init__(self, limit: int = MAX_TOOL_THREADS) -> None:
+    A thread that has nothing to do for `idle_s` seconds ends.
+    """
+
+    def __init__(self, limit: int = MAX_TOOL_THREADS, *, idle_s: float = 5.0) -> None:
         self._limit = limit
+        self._idle_s = idle_s
         self._lock = threading.Lock()
-        self._running = 0
-        self._waiting: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
+        self._jobs: SimpleQueue[Job] = SimpleQueue()
+        self._waiting = 0
+        self._threads = 0
+        self._idle = 0
 
     def submit(self, call: Callable[[], Any]) -> Future[Any]:
         """The result of `call`, once a thread has run it; it can be cancelled until a thread begins."""
         future: Future[Any] = Future()
         with self._lock:
-            if self._running == self._limit:
-                self._waiting.append((call, future))
-                return future
-            self._running += 1
-        try:
-            threading.Thread(target=self._work, args=(call, future), name="harness-tool", daemon=True).start()
-        except BaseException:
-            with self._lock:
-                self._running -= 1
-            raise
+            if self._waiting >= self._idle and self._threads < self._limit:
+                threading.Thread(target=self._work, name="harness-tool", daemon=True).start()
+                self._threads += 1
+            self._waiting += 1
+        self._jobs.put((call, future))
         return future
 
-    def _work(self, call: Callable[[], Any], future: Future[Any]) -> None:
+    def _work(self) -> None:
+        while (job := self._next()) is not None:
+            _run(*job)
+            del job
+
+    def _next(self) -> Job | None:
+        """The job that has waited longest; None if there was none for so long that this thread is to end."""
+        with self._lock:
+            self._idle += 1
         while True:
-            _run(call, future)
+            try:
+                job = self._jobs.get(timeout=self._idle_s)
+            except Empty:
+                job = None
             with self._lock:
-                if not self._waiting:
-                    self._running -= 1
-                    return
-                call, future = self._waiting.popleft()
+                if job is None and self._waiting >= self._idle:
+                    continue  # A job is on its way, and no other thread is free for it.
+                self._idle -= 1
+                if job is None:
+                    self._threads -= 1
+                else:
+                    self._waiting -= 1
+                return job
 
 
 def _run(call: Callable[[], Any], future: Future[Any]) -> None:

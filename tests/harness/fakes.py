@@ -13,6 +13,7 @@ from harness import Harness, Limits, ManualClock, MemoryJournal
 from harness.errors import AlreadyTerminated, HarnessError, LedgerUnavailable
 from harness.events import Event
 from harness.journal import Permit, Recorded, Submission
+from harness.threads import ToolThreads
 
 T = TypeVar("T")
 B = TypeVar("B", bound=BaseException)
@@ -201,7 +202,12 @@ async def until(condition: Callable[[], object]) -> None:
 def harness_over(journal: MemoryJournal, clock: ManualClock | None = None, **settings: Any) -> Harness:
     """A harness on a clock that is moved by hand, with ids that count."""
     clock = clock or ManualClock()
-    return Harness(journal, **({"monotonic_clock": clock, "wall_clock": clock, "ids": CountingIds()} | settings))
+    fakes = {"monotonic_clock": clock, "wall_clock": clock, "ids": CountingIds(), "threads": ToolThreads(idle_s=0.0)}
+    return Harness(journal, **(fakes | settings))
+
+
+def harness_in_real_time(journal: MemoryJournal) -> Harness:
+    return Harness(journal, threads=ToolThreads(idle_s=0.0))
 
 
 def left_with(kind: type[B] | tuple[type[B], ...], match: str | None = None) -> pytest.RaisesExc[B]:

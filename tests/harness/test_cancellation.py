@@ -394,7 +394,7 @@ async def test_a_signal_while_a_start_is_recorded_stops_the_operation_too(harnes
 
 
 async def test_a_queued_call_that_is_cancelled_is_never_invoked(journal: HandJournal):
-    harness = harness_over(journal, threads=ToolThreads(1))
+    harness = harness_over(journal, threads=ToolThreads(1, idle_s=0.0))
     go_on = threading.Event()
     invoked: list[RunContext] = []
     async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:

@@ -20,7 +20,17 @@ from harness import (
     SystemMonotonicClock,
     TypedFailure,
 )
-from tests.harness.fakes import HandJournal, harness_over, left_with, limits, only, say, types, until
+from tests.harness.fakes import (
+    HandJournal,
+    harness_in_real_time,
+    harness_over,
+    left_with,
+    limits,
+    only,
+    say,
+    types,
+    until,
+)
 
 BOUNDARIES: dict[str, Callable[[Harness, RunContext], Any]] = {
     "model": lambda harness, run: harness.model(run, "ask", say),
@@ -108,7 +118,7 @@ async def test_a_retry_is_a_boundary_too(harness: Harness, journal: HandJournal,
 
 
 async def test_an_asynchronous_operation_is_stopped_at_the_deadline(journal: HandJournal):  # H2
-    harness = Harness(journal)
+    harness = harness_in_real_time(journal)
     stopped = asyncio.Event()
 
     async def hang(run: RunContext) -> None:
@@ -126,7 +136,7 @@ async def test_an_asynchronous_operation_is_stopped_at_the_deadline(journal: Han
 
 
 async def test_a_thread_that_runs_at_the_deadline_is_abandoned_and_its_end_is_late(journal: HandJournal):  # H2, D4
-    harness = Harness(journal)
+    harness = harness_in_real_time(journal)
     go_on = threading.Event()
 
     with pytest.raises(RunEnded, match="TIMED_OUT"):
@@ -172,7 +182,7 @@ async def test_a_start_that_became_durable_too_late_is_not_invoked(
 
 
 async def test_no_wait_for_the_record_of_a_start_outlives_the_deadline(journal: HandJournal):  # H2
-    harness = Harness(journal)
+    harness = harness_in_real_time(journal)
     with left_with(RunEnded, match="TIMED_OUT"):
         async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=0.05) as run:
             journal.holds = True

@@ -3,18 +3,19 @@
 import subprocess
 import sys
 import threading
-import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from harness.threads import ToolThreads
+from tests.harness.fakes import race
 
 ROOT = Path(__file__).parents[2]
 
 
 def test_a_call_runs_on_a_thread_of_its_own_and_gives_its_result():
-    threads = ToolThreads()
+    threads = ToolThreads(idle_s=0.0)
     assert threads.submit(threading.get_ident).result(timeout=30) != threading.get_ident()
 
 
@@ -23,11 +24,11 @@ def test_whatever_a_call_raises_is_for_whoever_waits(error: BaseException):
     def call() -> None:
         raise error
 
-    assert ToolThreads().submit(call).exception(timeout=30) is error
+    assert ToolThreads(idle_s=0.0).submit(call).exception(timeout=30) is error
 
 
 def test_no_more_than_the_limit_run_at_once_and_the_rest_in_order():
-    threads, running, order = ToolThreads(3), threading.Semaphore(0), []
+    threads, running, order = ToolThreads(3, idle_s=0.0), threading.Semaphore(0), []
     go_on = threading.Event()
 
     def work(number: int) -> int:
@@ -46,7 +47,7 @@ def test_no_more_than_the_limit_run_at_once_and_the_rest_in_order():
 
 
 def test_a_call_that_was_cancelled_before_its_turn_never_runs():
-    threads, go_on, ran = ToolThreads(1), threading.Event(), []
+    threads, go_on, ran = ToolThreads(1, idle_s=0.0), threading.Event(), []
     busy = threads.submit(lambda: go_on.wait(timeout=30))
     waiting = threads.submit(lambda: ran.append(1))
     assert waiting.cancel()
@@ -57,7 +58,7 @@ def test_a_call_that_was_cancelled_before_its_turn_never_runs():
 
 
 def test_a_thread_that_cannot_be_started_takes_no_place(monkeypatch: pytest.MonkeyPatch):
-    threads = ToolThreads(1)
+    threads = ToolThreads(1, idle_s=0.0)
 
     def refuse(self: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
@@ -69,11 +70,24 @@ def test_a_thread_that_cannot_be_started_takes_no_place(monkeypatch: pytest.Monk
     assert threads.submit(lambda: 7).result(timeout=30) == 7
 
 
-def test_idle_threads_end():
-    ToolThreads().submit(lambda: 1).result(timeout=30)
-    deadline = time.monotonic() + 30
-    while [thread for thread in threading.enumerate() if thread.name == "harness-tool"]:
-        assert time.monotonic() < deadline
+def test_a_thread_is_used_again_and_ends_when_idle():
+    threads = ToolThreads(idle_s=0.2)
+    used = {threads.submit(threading.current_thread).result(timeout=30) for _ in range(20)}
+    assert len(used) < 20
+    for thread in used:
+        thread.join(timeout=30)
+        assert not thread.is_alive()
+    assert threads.submit(lambda: 7).result(timeout=30) == 7
+
+
+@pytest.mark.parametrize("idle_s", [0.0, 0.001])
+def test_no_call_is_forgotten_however_often_threads_come_and_go(idle_s: float):
+    threads = ToolThreads(4, idle_s=idle_s)
+
+    def submit_many() -> list[int]:
+        return [threads.submit(partial(int, number)).result(timeout=30) for number in range(200)]
+
+    assert race([submit_many] * 6) == [list(range(200))] * 6
 
 
 STUCK = """
