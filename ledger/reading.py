@@ -1,0 +1,117 @@
+"""What a reader asks for, read within one transaction: one moment of the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import sqlalchemy as sa
+
+from ledger import query, views
+from ledger.cursor import RunCursor
+from ledger.errors import RunNotFound, SessionNotFound
+from ledger.records import ChatSession, ContentView, Page, RecordedEvent, RunSummary, RunTrace
+
+PAGE_ROWS = 500
+"""Rows of a run fetched at once,"""
+PAGE_DIGESTS = 400
+"""and contents."""
+
+Keys = dict[str, Any]
+"""`session_id`, `run_id` and `stream_id` of a run."""
+
+
+def session(connection: sa.Connection, session_id: str, now_us: int) -> ChatSession:
+    """The session as it is at `now_us`; `SessionNotFound` if there is none."""
+    row = _first(connection, query.SESSION, {"session_id": session_id})
+    if row is None:
+        raise SessionNotFound(session_id)
+    return views.session_of(row, now_us)
+
+
+def session_runs(
+    connection: sa.Connection, session_id: str, limit: int, after: RunCursor | None, now_us: int
+) -> Page[RunSummary]:
+    """A page of the session's runs; `SessionNotFound` if there is no such session."""
+    statement = query.SESSION_RUNS if after is None else query.SESSION_RUNS_AFTER
+    page = _page(connection, statement, {"session_id": session_id}, limit, after)
+    if not page.rows:
+        session(connection, session_id, now_us)
+    return page
+
+
+def recent_runs(connection: sa.Connection, limit: int, after: RunCursor | None) -> Page[RunSummary]:
+    """A page of the runs of all sessions."""
+    return _page(connection, query.RECENT_RUNS if after is None else query.RECENT_RUNS_AFTER, {}, limit, after)
+
+
+def trace(connection: sa.Connection, keys: Keys, now_us: int) -> RunTrace:
+    """Exactly one run; `RunNotFound` unless it is that session's."""
+    head = _head(connection, keys)
+    row = _first(connection, query.RUN, keys)
+    if row is None:
+        raise RunNotFound(keys["session_id"], keys["run_id"])
+    steps = _all(connection, query.STEPS, keys, "step_no")
+    tools = _all(connection, query.TOOLS, keys, "invocation_no")
+    digests = views.digests_of_run(row).union(*map(views.digests_of_attempt, (*steps, *tools)))
+    contents = _contents(connection, keys["stream_id"], digests)
+    return RunTrace(
+        chat_session=session(connection, keys["session_id"], now_us),
+        run=views.detail_of(row, head, contents),
+        agent_steps=tuple(views.step_of(step, contents) for step in steps),
+        tool_invocations=tuple(views.tool_of(tool, contents) for tool in tools),
+        self_evaluation=views.evaluation_of(row, contents),
+        answer=contents.get(row["answer_digest"]),
+        feedback=views.feedback_of(row, contents),
+    )
+
+
+def events(connection: sa.Connection, keys: Keys, after_seq: int, limit: int) -> list[RecordedEvent]:
+    """The run's events after a position; `RunNotFound` as for `trace`."""
+    _head(connection, keys)
+    rows = connection.execute(query.EVENTS, {**keys, "after_seq": after_seq, "limit": limit})
+    return [views.event_of(row) for row in rows.mappings()]
+
+
+def _head(connection: sa.Connection, keys: Keys) -> views.Row:
+    head = _first(connection, query.RUN_STREAM, keys)
+    if head is None:
+        raise RunNotFound(keys["session_id"], keys["run_id"])
+    return head
+
+
+def _page(
+    connection: sa.Connection, statement: sa.Select[Any], values: dict[str, Any], limit: int, after: RunCursor | None
+) -> Page[RunSummary]:
+    values = {**values, "limit": limit + 1}
+    if after is not None:
+        values |= {"created_us": after.created_us, "run_id": after.run_id}
+    found = connection.execute(statement, values).mappings().all()
+    rows = tuple(views.summary_of(row) for row in found[:limit])
+    is_last = len(found) <= limit
+    return Page(rows, None if is_last else RunCursor(rows[-1].created_us, rows[-1].run_id).encode())
+
+
+def _first(connection: sa.Connection, statement: sa.Select[Any], values: dict[str, Any]) -> views.Row | None:
+    return connection.execute(statement, values).mappings().first()
+
+
+def _all(connection: sa.Connection, statement: sa.Select[Any], keys: Keys, number: str) -> list[views.Row]:
+    """Every row of a run, page by page."""
+    rows: list[views.Row] = []
+    while True:
+        after_no = rows[-1][number] if rows else 0
+        page = connection.execute(statement, {**keys, "after_no": after_no, "limit": PAGE_ROWS}).mappings().all()
+        rows.extend(page)
+        if len(page) < PAGE_ROWS:
+            return rows
+
+
+def _contents(connection: sa.Connection, stream_id: str, digests: Iterable[str]) -> dict[str, ContentView]:
+    wanted = sorted(digests)
+    contents: dict[str, ContentView] = {}
+    for start in range(0, len(wanted), PAGE_DIGESTS):
+        values = {"stream_id": stream_id, "digests": wanted[start : start + PAGE_DIGESTS]}
+        rows = connection.execute(query.CONTENTS, values).mappings()
+        contents |= {row["digest"]: views.content_of(row) for row in rows}
+    return contents
