@@ -68,14 +68,15 @@ class LiveRun:
         """Why an earlier submission was not stored; while it is set nothing more is submitted."""
         self.answer: tuple[Content, bool] | None = None
         """What the run answered and whether its bytes are kept; recorded with the termination."""
-        self.latest: Future[Recorded] | None = None
-        """The latest submission; once it is durable, so is everything before it."""
         self._wall_clock = wall_clock
         self._journal = journal
         self._writer_id = writer_id
         self._started_ns = monotonic_clock.now_ns()
         self._state: RunState | None = None
         self._durable: RunState | None = None
+        self._submitted = 0
+        self._stored = 0
+        self._before_end: int | None = None
         self._events = 0
         self._attempts = 0
         self._callbacks = Callbacks(run_id)
@@ -162,18 +163,30 @@ class LiveRun:
             self.sealer.forget()
             raise
         self._state = state
+        self._submitted += 1
         if resumes:
             self.failure = None
-        known: Future[Recorded] = Future()
-        self.latest = known
-        submitted.add_done_callback(lambda done: self._acknowledge(done, state, known))
+        number, known = self._submitted, Future[Recorded]()
+        submitted.add_done_callback(lambda done: self._acknowledge(done, number, state, known))
         return known
 
+    def record_end(self, *events: RunEvent, contents: tuple[SealedContent, ...] = ()) -> Future[Recorded]:
+        """Submit the run's end, after a loss from what is known to be stored; call with the lock held."""
+        self._before_end = self._submitted
+        return self.record(*events, contents=contents, resumes=self.failure is not None)
+
     def rewind(self) -> None:
-        """After a lost submission: go on from what is known to be stored; call with the lock held."""
+        """After a lost submission: go on from what is known to be stored; call with the lock held.
+
+        A SUCCESS that something lost stood before is none: until its record is durable, it is provisional (SPEC D1).
+        """
+        end, reason = self.termination, CancelReason.LEDGER_UNAVAILABLE
+        wanted = self._submitted if self._before_end is None else self._before_end
+        if end is not None and end.outcome is Outcome.SUCCESS and self._stored < wanted:
+            self.termination = Termination(reason.outcome, reason.value, self._wall_clock.now_us(), self.elapsed_us())
+            self._signal(reason)
         self.sealer.forget()
-        if self._durable is not None:
-            self._state = self._durable
+        self._state, self._submitted = self._durable, self._stored
 
     def decide(self, outcome: Outcome, reason: str, excess: Excess | None = None) -> bool:
         """Take the terminal outcome unless one was taken; the only place where a run's outcome is decided."""
@@ -226,12 +239,14 @@ class LiveRun:
         callbacks = self._callbacks.take()
         self.lock.put_off(lambda: self._callbacks.tell(callbacks, reason))
 
-    def _acknowledge(self, done: Future[Recorded], state: RunState | None, known: Future[Recorded]) -> None:
-        """Note what became of a submission that led to `state`, then let those who wait for it know."""
+    def _acknowledge(
+        self, done: Future[Recorded], number: int, state: RunState | None, known: Future[Recorded]
+    ) -> None:
+        """Note what became of submission `number`, which led to `state`, then let those who wait for it know."""
         error = _problem_of(done)
         with self.lock:
             if error is None:
-                self._durable = state
+                self._durable, self._stored = state, number
             else:
                 self._lose(error)
         if error is None:

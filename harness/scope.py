@@ -71,7 +71,7 @@ class RunScope:
         except (AlreadyTerminated, IllegalEvent) as error:
             raise InvalidInput("run_id", f"{live.run_id} was used before") from error
         except asyncio.CancelledError as error:
-            await self._close(live, error, self._close_by_s())
+            await self._close(live, error)
             raise
 
     async def __aexit__(
@@ -89,30 +89,18 @@ class RunScope:
             self._decide(live, error)
             self._record_end(live, error)
             return
-        close_by_s = self._close_by_s()
-        cancelled = None
-        latest = live.latest
-        if error is None and live.termination is None and latest is not None:
-            # SUCCESS is claimed only once everything before it is durable.
-            cancelled = await wait_through(latest, close_by_s)
-            if not latest.done():
-                live.stop(CancelReason.LEDGER_UNAVAILABLE)
-        cancelled = await self._close(live, cancelled if error is None else error, close_by_s) or cancelled
+        cancelled = await self._close(live, error)
         if cancelled is not None and not isinstance(error, asyncio.CancelledError):
             raise cancelled
         end = live.termination
         if error is None and end is not None and end.outcome is not Outcome.SUCCESS:
             raise live.ended()
 
-    def _close_by_s(self) -> float:
-        return asyncio.get_running_loop().time() + self._engine.close_timeout_s
-
-    async def _close(
-        self, live: LiveRun, error: BaseException | None, close_by_s: float
-    ) -> asyncio.CancelledError | None:
+    async def _close(self, live: LiveRun, error: BaseException | None) -> asyncio.CancelledError | None:
         """Decide and record the end, trying again until it is durable; returns a cancellation of the task meanwhile."""
         self._decide(live, error)
         now_s = asyncio.get_running_loop().time
+        close_by_s = now_s() + self._engine.close_timeout_s
         cancelled: asyncio.CancelledError | None = None
         while True:
             recorded = self._record_end(live, error)
@@ -145,13 +133,12 @@ class RunScope:
     def _record_end(self, live: LiveRun, error: BaseException | None) -> Future[Recorded] | None:
         """Submit the end; None if there is nothing to end, as the beginning was not stored or another ended the run."""
         with live.lock:
-            resumes = live.failure is not None
-            if resumes and (live.durable is None or isinstance(live.failure, AlreadyTerminated)):
-                return None
-            if resumes:
+            if live.failure is not None:
+                if live.durable is None or isinstance(live.failure, AlreadyTerminated):
+                    return None
                 live.rewind()
             events, contents = self._closing(live, error)
-            return live.record(*events, contents=contents, resumes=resumes)
+            return live.record_end(*events, contents=contents)
 
     def _closing(
         self, live: LiveRun, error: BaseException | None
