@@ -12,6 +12,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
 from harness.errors import InvalidInput
+from harness.events import outcome_of_signal
 from harness.lifecycle import Outcome
 
 if TYPE_CHECKING:
@@ -36,14 +37,7 @@ class CancelReason(Enum):
     @property
     def outcome(self) -> Outcome:
         """The outcome of a run that is stopped for this reason."""
-        return _OUTCOMES.get(self, Outcome.CANCELLED)
-
-
-_OUTCOMES = {
-    CancelReason.DEADLINE_EXCEEDED: Outcome.TIMED_OUT,
-    CancelReason.BUDGET_EXHAUSTED: Outcome.BUDGET_EXHAUSTED,
-    CancelReason.LEDGER_UNAVAILABLE: Outcome.FAILED,
-}
+        return Outcome(outcome_of_signal(self.value))
 
 
 Callback: TypeAlias = Callable[[CancelReason], object]

@@ -73,14 +73,16 @@ def closing_events(state: RunState, new_event_id: Callable[[], str], now_us: int
         )
         for attempt in state.open_attempts.values()
     ]
-    cancelled = state.cancel_signalled or state.cancel_requested
-    events.append(
-        e.RunTerminated(
-            event_id=new_event_id(),
-            boundary=boundary_path((), "termination", "run", 1, 1),
-            outcome="CANCELLED" if cancelled else "FAILED",
-            reason=cancelled or LOST,
-            **stamp,
-        )
-    )
+    outcome, reason = _outcome(state)
+    boundary = boundary_path((), "termination", "run", 1, 1)
+    events.append(e.RunTerminated(event_id=new_event_id(), boundary=boundary, outcome=outcome, reason=reason, **stamp))
     return events
+
+
+def _outcome(state: RunState) -> tuple[e.TerminalOutcome, str]:
+    """What the owner had decided and signalled, else what was asked of it, else that it was lost."""
+    if state.cancel_signalled is not None:
+        return e.outcome_of_signal(state.cancel_signalled), state.cancel_signalled
+    if state.cancel_requested is not None:
+        return "CANCELLED", state.cancel_requested
+    return "FAILED", LOST

@@ -15,7 +15,7 @@ from harness.events.attempt import (
     AttemptSucceeded,
 )
 from harness.events.base import BoundaryEvent, Event, RunEvent, SessionEvent
-from harness.events.cancellation import CancellationRequested, CancellationSignalled
+from harness.events.cancellation import CancellationRequested, CancellationSignalled, outcome_of_signal
 from harness.events.graph import GraphFinished, GraphTransitioned
 from harness.events.reservation import ReservationGranted, ReservationRejected
 from harness.events.retry import RetryRefused, RetryScheduled
@@ -89,6 +89,7 @@ __all__ = [
     "SessionOpened",
     "TerminalOutcome",
     "UsageSettled",
+    "outcome_of_signal",
     "parse_event",
 ]
 

@@ -3,6 +3,7 @@
 from typing import Literal
 
 from harness.events.base import BoundaryEvent, Code, Name, RunEvent
+from harness.events.run import TerminalOutcome
 
 
 class CancellationRequested(RunEvent):
@@ -20,3 +21,16 @@ class CancellationSignalled(BoundaryEvent):
     type: Literal["cancellation.signalled"] = "cancellation.signalled"
     version: Literal[1] = 1
     reason: Code
+
+
+def outcome_of_signal(reason: str) -> TerminalOutcome:
+    """The outcome of a run that its owner told to stop for `reason`: the one that this signal decided."""
+    match reason:
+        case "DEADLINE_EXCEEDED":
+            return "TIMED_OUT"
+        case "BUDGET_EXHAUSTED":
+            return "BUDGET_EXHAUSTED"
+        case "LEDGER_UNAVAILABLE":
+            return "FAILED"
+        case _:
+            return "CANCELLED"

@@ -72,6 +72,10 @@ class ScriptedRun:
         """What anybody may append to a running run."""
         return self.submission(self.event(e.CancellationRequested, reason=reason, elapsed_us=None))
 
+    def signal_cancellation(self, reason: str) -> Submission:
+        """What the run's owner appends when it tells the run to stop."""
+        return self.submission(self.event(e.CancellationSignalled, boundary="cancellation/run/1/1", reason=reason))
+
     def answer(self, text: str = "The disk is full.") -> Submission:
         sealed = seal(text)
         fields = {"answer_digest": sealed.digest, "answer_bytes": sealed.size_bytes, "answer_stored": True}

@@ -71,6 +71,21 @@ async def test_a_run_that_was_asked_to_stop_is_ended_as_cancelled(path, opened):
     assert await outcome(ledger, run) == ("CANCELLED", "USER_REQUESTED")
 
 
+@pytest.mark.parametrize(
+    ("reason", "expected"),
+    [
+        ("BUDGET_EXHAUSTED", "BUDGET_EXHAUSTED"),
+        ("DEADLINE_EXCEEDED", "TIMED_OUT"),
+        ("CLIENT_DISCONNECTED", "CANCELLED"),
+    ],
+)
+async def test_what_the_owner_had_signalled_is_the_outcome(path, opened, reason, expected):
+    run = ScriptedRun()
+    await abandon(path, run.start(), run.signal_cancellation(reason))
+    ledger = await opened()
+    assert await outcome(ledger, run) == (expected, reason)
+
+
 async def test_however_many_runs_were_left_behind_all_are_ended(path, opened):
     runs = [ScriptedRun(f"run-{number}") for number in range(RUNS_AT_ONCE * 2 + 3)]
     await abandon(path, *(run.start() for run in runs))
