@@ -14,7 +14,7 @@ from harness import events as e
 from harness.attempt import Attempt
 from harness.budget import Excess, find_excess
 from harness.cancellation import CancelReason
-from harness.content import Capture, Content
+from harness.content import Content
 from harness.context import RunContext
 from harness.engine import Engine
 from harness.errors import LedgerUnavailable
@@ -82,7 +82,7 @@ class Admission:
 
     @property
     def _keeps_input(self) -> bool:
-        return self.operation.capture(self.engine.capture, "input") is Capture.FULL
+        return self.given.is_kept(self.operation.capture(self.engine.capture, "input"))
 
     def _remaining_s(self) -> float:
         return self.run.deadline.remaining_ns(self.engine.monotonic_clock) / 1e9

@@ -122,7 +122,11 @@ class Attempt:
         if self.live.failure is not None:
             self._permit.release()
             return
-        recorded = self.live.record(*events, contents=contents, is_awaited=False)
+        try:
+            recorded = self.live.record(*events, contents=contents, is_awaited=False)
+        except BaseException:
+            self._permit.release()
+            raise
         recorded.add_done_callback(lambda _: self._permit.release())
         self.live.stop_if_overrun(overflow)
 

@@ -14,8 +14,13 @@ from typing import Any
 from pydantic import BaseModel
 
 CONTENT_DOMAIN = b"tachograph/content/v1\0"
+MAX_CONTENT_BYTES = 64 * 1024 * 1024
+"""One content that is kept; of a bigger one only size and digest are."""
 MAX_REMEMBERED_CONTENTS = 1024
 """Distinct contents of one run whose salt is remembered; an older one that recurs gets a new salt and row."""
+
+MAX_CONTENT_BYTES = 64 * 1024 * 1024
+"""The most that is kept of one content; of a larger one, size and digest."""
 
 TEXT = "text/plain; charset=utf-8"
 JSON = "application/json"
@@ -50,6 +55,10 @@ class Content:
 
     data: bytes
     media_type: str
+
+    def is_kept(self, capture: Capture) -> bool:
+        """Whether its bytes are to be kept, as far as their number and the capture policy go."""
+        return capture is Capture.FULL and len(self.data) <= MAX_CONTENT_BYTES
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import Any
 
 from harness.budget import Limits
-from harness.content import Capture, Content, SealedContent, Sealer, encode_content
+from harness.content import Content, SealedContent, Sealer, encode_content
 from harness.deadline import Deadline, check_timeout
 from harness.engine import Engine
 from harness.errors import InvalidInput
@@ -103,7 +103,7 @@ def _seal_query(
     if query is None:
         return {}, ()
     content = encode_content(query)
-    keep = engine.capture.query is Capture.FULL
+    keep = content.is_kept(engine.capture.query)
     if keep and len(content.data) > limits.run_bytes:
         raise InvalidInput("query", f"has {len(content.data)} bytes, above limits.run_bytes {limits.run_bytes}")
     sealed, _ = sealer.seal(content, keep=keep)

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from harness.content import SealedContent
+from harness.content import MAX_CONTENT_BYTES, SealedContent
 from harness.events import EVENT_TYPES, Event, RunEvent
 from harness.ids import run_stream
 from harness.journal import Submission
 from ledger.bytes import body_hash, body_of
 from ledger.errors import MisplacedEvent, TooLarge
-
-MAX_CONTENT_BYTES = 64 * 1024 * 1024
-"""One content; the harness bounds what a run keeps, this bounds what one row may be."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,6 +83,7 @@ class HandJournal(MemoryJournal):
         self.waiting: deque[tuple[Submission, Future[Recorded]]] = deque()
         self.permits_waiting: deque[Future[Permit]] = deque()
         self.permits_open = 0
+        self.refuses_with: ValueError | None = None
         self.submissions: list[Submission] = []
 
     def events(self, run_id: str) -> list[Any]:
@@ -111,6 +112,8 @@ class HandJournal(MemoryJournal):
         on_thread(lambda: future.set_exception(LedgerUnavailable("no room in the queue")))
 
     def submit(self, submission: Submission) -> Future[Recorded]:
+        if self.refuses_with is not None:
+            raise self.refuses_with
         with self.condition:
             self.submissions.append(submission)
             if not self.holds and not self.waiting:

@@ -22,7 +22,9 @@ from harness import (
     RunEnded,
     TokenUsage,
     TypedFailure,
+    content,
 )
+from harness.content import MAX_CONTENT_BYTES
 from tests.harness.fakes import PLENTY, HandJournal, each, harness_over, left_with, limits, only, race, say, types
 
 NO_LIMITS: list[Any] = [0, -1, True, False, None, float("inf"), float("nan"), 1.0, "7", 2**53, [], {}]
@@ -356,6 +358,32 @@ async def test_a_result_too_big_is_returned_but_kept_as_size_and_digest_only(
     kept = journal.contents[ended.output_digest]
     assert (kept.size_bytes, kept.data) == (5_000, None)
     assert journal.state("r").usage["run_bytes"] <= 100
+
+
+async def test_what_is_too_big_for_any_journal_is_kept_as_size_and_digest(
+    harness: Harness, journal: HandJournal, monkeypatch: pytest.MonkeyPatch
+):  # D10, CASES 26: and ends no run
+    monkeypatch.setattr(content, "MAX_CONTENT_BYTES", 100)
+    big = "x" * 101
+    async with harness.run(session_id="s", run_id="r", query=big, limits=limits(), timeout_s=60) as run:
+        await harness.tool(run, "cat", say, args={"text": big})
+        await harness.tool(run, "cat", say, args={"text": "small"})
+        harness.answer(run, big)
+    assert {kept.data for kept in journal.contents.values()} == {None, b'{"text":"small"}'}
+    assert journal.state("r").usage["run_bytes"] == 2 * len('{"text":"small"}')
+    recorded = only(journal.events("r"), "answer.recorded")
+    assert (recorded.answer_bytes, recorded.answer_stored) == (101, False)
+
+
+async def test_a_result_that_no_journal_would_keep_is_recorded_by_size_and_digest_and_the_run_goes_on(
+    harness: Harness, journal: HandJournal
+):  # CASES 26
+    roomy = limits(run_bytes=10 * MAX_CONTENT_BYTES)
+    async with harness.run(session_id="s", run_id="r", limits=roomy, timeout_s=60) as run:
+        await harness.tool(run, "cat", lambda run: bytes(MAX_CONTENT_BYTES + 1))
+    ended = only(journal.events("r"), "attempt.succeeded")
+    assert (ended.output_bytes, ended.output_stored) == (MAX_CONTENT_BYTES + 1, False)
+    assert journal.state("r").outcome == "SUCCESS"
 
 
 async def test_arguments_too_big_are_refused_before_anything_is_invoked(harness: Harness, journal: HandJournal):  # H9

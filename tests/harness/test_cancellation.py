@@ -362,6 +362,32 @@ async def test_a_task_cancelled_while_it_waits_for_a_permit_leaves_none_taken(ha
     assert types(journal.events("r")) == ["run.started", "run.terminated"]
 
 
+async def test_a_permit_that_is_refused_when_nobody_waits_harms_nobody(harness: Harness, journal: HandJournal):
+    async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
+        journal.holds_permits = True
+        crossing = asyncio.ensure_future(harness.tool(run, "say", say))
+        await until(lambda: journal.permits_waiting)
+        crossing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await crossing
+        journal.refuse_permit()
+    assert journal.state("r").outcome == "SUCCESS"
+
+
+async def test_a_run_that_ends_while_a_permit_is_waited_for_takes_no_more_work(
+    harness: Harness, journal: HandJournal
+):  # H3, E6
+    with left_with(RunEnded, match="USER_REQUESTED"):
+        async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
+            journal.holds_permits = True
+            crossing = asyncio.ensure_future(harness.tool(run, "say", say))
+            await until(lambda: journal.permits_waiting)
+            run.cancellation.signal(CancelReason.USER_REQUESTED)
+            journal.grant()
+            await crossing
+    assert types(journal.events("r")) == ["run.started", "cancellation.signalled", "run.terminated"]
+
+
 async def test_a_task_cancelled_while_its_start_is_recorded_never_invokes_the_operation(
     harness: Harness, journal: HandJournal
 ):  # CASES 37

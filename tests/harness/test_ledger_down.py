@@ -328,6 +328,52 @@ async def test_any_other_failure_of_the_journal_refuses_the_work_too(
     assert journal.state("r").outcome == "FAILED"
 
 
+UNWRITABLE = ValueError("an event has more than 16384 bytes")
+
+
+async def test_a_start_that_cannot_be_written_is_not_invoked(harness: Harness, journal: HandJournal):  # E3
+    invoked: list[RunContext] = []
+    async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
+        journal.refuses_with = UNWRITABLE
+        with pytest.raises(ValueError, match="16384"):
+            await harness.tool(run, "say", lambda run: invoked.append(run))
+        with pytest.raises(ValueError, match="16384"):
+            harness.transition(run, None, "planner")
+        journal.refuses_with = None
+        await harness.tool(run, "say", say)
+    assert invoked == []
+    assert journal.state("r").usage["tool_calls"] == 1
+
+
+async def test_an_end_that_cannot_be_written_is_an_error_and_its_attempt_unknown(
+    harness: Harness, journal: HandJournal
+):  # D1
+    async def work(run: RunContext) -> None:
+        journal.refuses_with = UNWRITABLE
+
+    with left_with(ValueError, match="16384"):
+        async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
+            try:
+                await harness.tool(run, "work", work)
+            finally:
+                journal.refuses_with = None
+    assert types(journal.events("r"))[3:] == ["attempt.abandoned", "run.terminated"]
+
+
+async def test_a_stop_that_cannot_be_written_still_stops_and_tells(harness: Harness, journal: HandJournal):  # D1, H3
+    called: list[CancelReason] = []
+    with left_with(RunEnded, match="USER_REQUESTED"):
+        async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
+            run.cancellation.on_signal(called.append)
+            journal.refuses_with = UNWRITABLE
+            with pytest.raises(ValueError, match="16384"):
+                run.cancellation.signal(CancelReason.USER_REQUESTED)
+            journal.refuses_with = None
+            assert run.cancellation.is_signalled
+    assert called == [CancelReason.USER_REQUESTED]
+    assert types(journal.events("r")) == ["run.started", "cancellation.signalled", "run.terminated"]
+
+
 async def test_a_future_that_the_journal_cancels_is_a_loss(harness: Harness, journal: HandJournal):  # E3
     with left_with(RunEnded, match="LEDGER_UNAVAILABLE"):
         async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:

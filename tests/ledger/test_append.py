@@ -8,11 +8,10 @@ import pytest
 from pydantic import ValidationError
 
 from harness import events as e
-from harness.content import SealedContent, encode_content
+from harness.content import MAX_CONTENT_BYTES, SealedContent, encode_content
 from harness.errors import IllegalEvent
 from ledger import AppendConflict, EventIdReused, TooLarge
 from ledger.bytes import body_of, genesis_link, next_link
-from ledger.prepared import MAX_CONTENT_BYTES
 from tests.ledger.scripted import ScriptedRun, seal
 
 
