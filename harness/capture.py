@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from harness.budget import Excess, find_excess
-from harness.content import MAX_CONTENT_BYTES, Capture, Content, SealedContent, encode_content
+from harness.content import Capture, Content, SealedContent, encode_content
 from harness.live import LiveRun
 
 
@@ -15,7 +15,7 @@ def keep_content(
     """Event fields, contents to submit, and the byte limit that did not let the content be kept; lock held."""
     size_bytes = len(content.data)
     amounts = {"run_bytes": size_bytes}
-    wanted = capture is Capture.FULL and size_bytes <= MAX_CONTENT_BYTES
+    wanted = content.is_kept(capture)
     overflow = find_excess(live.state.limits, live.state.usage, amounts) if wanted and size_bytes else None
     is_kept = wanted and overflow is None
     return *seal_content(live, role, content, is_kept), overflow

@@ -19,9 +19,6 @@ MAX_CONTENT_BYTES = 64 * 1024 * 1024
 MAX_REMEMBERED_CONTENTS = 1024
 """Distinct contents of one run whose salt is remembered; an older one that recurs gets a new salt and row."""
 
-MAX_CONTENT_BYTES = 64 * 1024 * 1024
-"""The most that is kept of one content; of a larger one, size and digest."""
-
 TEXT = "text/plain; charset=utf-8"
 JSON = "application/json"
 OCTETS = "application/octet-stream"

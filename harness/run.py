@@ -10,7 +10,7 @@ from harness.budget import Limits, find_excess
 from harness.calls import Calls
 from harness.cancellation import CancelReason
 from harness.capacity import check_size
-from harness.content import MAX_CONTENT_BYTES, Capture, encode_content
+from harness.content import encode_content
 from harness.context import RunContext
 from harness.engine import Engine
 from harness.errors import InvalidInput
@@ -110,7 +110,7 @@ class Harness(Calls):
             live.check_running()
             if live.answer is not None:
                 raise InvalidInput("answer", "was given before")
-            keep = self._engine.capture.answer is Capture.FULL and size_bytes <= MAX_CONTENT_BYTES
+            keep = content.is_kept(self._engine.capture.answer)
             live.answer = (content, False)
             if keep and size_bytes:
                 self.reserve_bytes(run, size_bytes, name="answer")
