@@ -1,0 +1,41 @@
+"""The package's README does what it says."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import harness
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "harness/README.md").read_text()
+BLOCKS = re.findall(r"```(python)?\n(.*?)```", README, re.DOTALL)
+CITED = re.findall(r"`((?:harness|property|typing)/test_\w+\.py)::(test_\w+)`", README)
+
+
+def test_the_example_runs_and_prints_what_is_shown():
+    (_, example), (_, shown) = BLOCKS
+    done = subprocess.run([sys.executable, "-c", example], cwd=ROOT, capture_output=True, text=True, timeout=30)
+    assert (done.stdout, done.stderr) == (shown, "")
+
+
+@pytest.mark.parametrize(("path", "name"), CITED, ids=lambda part: part)
+def test_the_test_beside_each_guarantee_exists(path: str, name: str):
+    assert re.search(rf"^(async )?def {name}\(", (ROOT / "tests" / path).read_text(), re.MULTILINE)
+
+
+def test_each_requirement_on_the_harness_has_its_guarantee():
+    missing = [number for number in range(1, 11) if not re.search(rf"\bH{number}\b", README)]
+    assert missing == []
+
+
+def test_every_module_has_its_room():
+    modules = {path.stem for path in (ROOT / "harness").glob("*.py")} - {"__init__"}
+    named = set(re.findall(r"`(\w+)/?`", README.split("## The rooms")[1]))
+    assert modules | {"events", "adapters"} == named - {"Harness"}
+
+
+def test_the_public_names_are_there():
+    assert [name for name in harness.__all__ if not hasattr(harness, name)] == []
