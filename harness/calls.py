@@ -169,6 +169,8 @@ class Calls:
         """
         labels = {"call_id": call_id, "tool_key": tool_key, "effect": effect}
         if callable(name):
+            if fn is not None or args is not None:
+                raise InvalidInput("args", "go to what tool(run, fn) returns: tool(run, fn)(**args)")
             return self._curry(run, name, labels)
         if fn is None:
             raise InvalidInput("fn", "is missing: tool(run, name, fn) or tool(run, fn)")
@@ -190,8 +192,9 @@ class Calls:
             raise InvalidInput("args", f"must be a mapping, not {type(args).__name__}")
         named = dict(args or {})
         call = call or (lambda inside: fn(inside, **named))
+        starts_here = is_async(fn)
         ordinal = run.next_ordinal(kind, check_name("name", name))
-        crossing = Operation(kind, name, operation, policy, ordinal, named, call, is_async(fn), **labels)
+        crossing = Operation(kind, name, operation, policy, ordinal, named, call, starts_here, **labels)
         return cross(self._engine, run, crossing)
 
     def _tool(

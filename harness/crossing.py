@@ -125,3 +125,5 @@ async def _pause(engine: Engine, run: RunContext, delay_s: float) -> None:
     finally:
         forget()
         sleeping.cancel()
+    if not sleeping.cancelled():
+        await sleeping

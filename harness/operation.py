@@ -10,6 +10,7 @@ from typing import Any
 from harness.budget import tool_resource
 from harness.content import Capture, CapturePolicy
 from harness.context import RunContext
+from harness.errors import InvalidInput
 from harness.retry import OperationKind, RetryPolicy
 
 
@@ -51,5 +52,11 @@ class Operation:
 
 
 def is_async(fn: Callable[..., Any]) -> bool:
-    """Whether calling `fn` gives an awaitable without running anything."""
-    return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(getattr(fn, "__call__", None))  # noqa: B004
+    """Whether calling `fn` gives an awaitable without running anything; `InvalidInput` if it can be no operation."""
+    called = getattr(fn, "__call__", None)  # noqa: B004 - what it is like is asked next
+    if called is None:
+        raise InvalidInput("fn", f"must be callable, and {type(fn).__name__} is not")
+    for candidate in (fn, called):
+        if inspect.isgeneratorfunction(candidate) or inspect.isasyncgenfunction(candidate):
+            raise InvalidInput("fn", "is a generator function: what it does would happen after the boundary")
+    return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(called)

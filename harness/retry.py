@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -11,6 +12,8 @@ from types import MappingProxyType
 
 from harness.budget import TokenUsage
 from harness.errors import HarnessError, InvalidInput, LedgerUnavailable, RunEnded
+
+log = logging.getLogger(__name__)
 
 MAX_ATTEMPTS = 10
 
@@ -86,6 +89,8 @@ class TypedFailure(HarnessError):
             isinstance(retry_after_s, bool) or not isinstance(retry_after_s, int | float)
         ):
             raise InvalidInput("retry_after_s", f"must be a number of seconds, not {type(retry_after_s).__name__}")
+        if usage is not None and not isinstance(usage, TokenUsage):
+            raise InvalidInput("usage", f"must be a TokenUsage, not {type(usage).__name__}")
         self.failure = failure
         self.usage = usage
         self.retry_after_s = retry_after_s
@@ -170,9 +175,15 @@ def tell(error: BaseException, classifiers: Iterable[Classifier] = ()) -> TypedF
     if isinstance(error, TypedFailure):
         return error
     for classifier in classifiers:
-        told = classifier(error)
-        if told is not None:
-            return told if isinstance(told, TypedFailure) else TypedFailure(told, str(told.value))
+        try:
+            told = classifier(error)
+        except Exception as broken:  # noqa: BLE001 - it is the application's, and the attempt must end
+            log.warning("a classifier raised %s over %s", type(broken).__name__, type(error).__name__)
+            continue
+        if isinstance(told, TypedFailure):
+            return told
+        if isinstance(told, FailureType):
+            return TypedFailure(told, told.value)
     failure = next((failure for kind, failure in _BUILT_IN if isinstance(error, kind)), FailureType.UNKNOWN)
     return TypedFailure(failure, failure.value)
 

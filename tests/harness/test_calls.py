@@ -121,10 +121,18 @@ async def test_a_tool_on_a_thread_may_call_another_in_a_loop_of_its_own(harness:
     assert each(journal.events("r"), "attempt.started")[1].boundary == "tool/outer/1/1/tool/inner/1/1"
 
 
+def stream(run: RunContext) -> Any:
+    yield "work that would happen after the boundary"
+
+
+async def stream_later(run: RunContext) -> Any:
+    yield "work that would happen after the boundary"
+
+
 @pytest.mark.parametrize(
     ("arguments", "field"),
     [
-        ({"name": ""}, "name"),
+        ({"name": ""}, "tool"),
         ({"name": "t" * 201}, "tool"),
         ({"name": "naïve"}, "tool"),
         ({"args": [1]}, "args"),
@@ -134,6 +142,11 @@ async def test_a_tool_on_a_thread_may_call_another_in_a_loop_of_its_own(harness:
         ({"tool_key": "\n"}, "tool_key"),
         ({"effect": "read it"}, "effect"),
         ({"fn": None}, "fn"),
+        ({"fn": 7}, "fn"),
+        ({"fn": "say"}, "fn"),
+        ({"fn": stream}, "fn"),
+        ({"fn": stream_later}, "fn"),
+        ({"name": say, "fn": None, "args": {"n": 1}}, "args"),
     ],
     ids=repr,
 )
@@ -141,8 +154,9 @@ async def test_a_bad_call_is_refused_by_name_and_takes_no_ordinal(
     harness: Harness, journal: HandJournal, arguments: dict[str, Any], field: str
 ):
     async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
-        with pytest.raises(InvalidInput):
+        with pytest.raises(InvalidInput) as refused:
             harness.tool(run, arguments.pop("name", "say"), arguments.pop("fn", say), **arguments)
+        assert refused.value.field == field
         await harness.tool(run, "say", say)
     assert only(journal.events("r"), "attempt.started").boundary == "tool/say/1/1"
 

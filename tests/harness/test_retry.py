@@ -281,6 +281,35 @@ def test_a_failure_is_told_by_type_and_never_by_its_text_or_truth(
     assert tell(error, [of_the_shop]).failure is failure
 
 
+async def test_a_classifier_that_raises_or_returns_nonsense_knows_nothing(
+    journal: HandJournal, clock: ManualClock, caplog: pytest.LogCaptureFixture
+):
+    def broken(error: BaseException) -> FailureType:
+        raise AttributeError("secret-17")
+
+    def nonsense(error: BaseException) -> Any:
+        return "TRANSPORT"
+
+    harness = harness_over(journal, clock, classifiers=(broken, nonsense))
+    async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
+        with pytest.raises(KeyError):
+            await harness.tool(run, "flaky", Flaky(KeyError("busy")))
+    assert only(journal.events("r"), "attempt.failed").failure == "UNKNOWN"
+    assert "a classifier raised AttributeError over KeyError" in caplog.text
+    assert "secret-17" not in caplog.text
+
+
+async def test_a_sleep_that_fails_is_not_swallowed(journal: HandJournal):
+    async def sleep(_: float) -> None:
+        raise OSError("no clock")
+
+    harness = harness_over(journal, sleep=sleep)
+    with left_with(OSError, match="no clock"):
+        async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
+            await harness.model(run, "route", Flaky(transport()), kind=OperationKind.INTENT_ROUTER)
+    assert journal.state("r").outcome == "FAILED"
+
+
 async def test_the_harness_asks_the_classifiers_it_was_given(journal: HandJournal, clock: ManualClock):  # H6
     def busy(error: BaseException) -> FailureType | None:
         return FailureType.PROVIDER_ERROR if isinstance(error, KeyError) else None
@@ -298,6 +327,7 @@ async def test_the_harness_asks_the_classifiers_it_was_given(journal: HandJourna
         lambda: TypedFailure("TRANSPORT", "x"),  # type: ignore[arg-type]
         lambda: TypedFailure(FailureType.TRANSPORT, "x", retry_after_s="7"),  # type: ignore[arg-type]
         lambda: TypedFailure(FailureType.TRANSPORT, "x", retry_after_s=True),
+        lambda: TypedFailure(FailureType.TRANSPORT, "x", usage={"input_tokens": 1}),  # type: ignore[arg-type]
     ],
 )
 def test_a_typed_failure_that_could_not_be_recorded_is_refused_where_it_is_made(make: Callable[[], Any]):
