@@ -18,7 +18,7 @@ def test_its_example_records_a_run_that_the_command_it_prints_can_show(tmp_path)
         [sys.executable, program], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
     )
     shown = subprocess.run(
-        [sys.executable, "-c", "from viewer.cli import main; main()", *ran.stdout.split()[1:]],
+        [Path(sys.executable).parent / "tachograph", *ran.stdout.split()[1:]],
         cwd=tmp_path,
         env=environment,
         capture_output=True,
