@@ -22,10 +22,7 @@ log = logging.getLogger(__name__)
 
 
 class Records(Protocol):
-    """What is recorded of sessions and runs beside their boundaries; a `Ledger` does it."""
-
-    async def open_session(self, session_id: str) -> None:
-        """Make sure that the session exists before its run does (SPEC R1)."""
+    """What is recorded of runs beside their boundaries; a `Ledger` does it."""
 
     async def record_evaluation(
         self, session_id: str, run_id: str, *, evaluator: str, verdict: str, rationale: str | None = None
@@ -51,15 +48,15 @@ class Agent:
         return Trip(run, self.harness, self.chat, self.sources)
 
     @asynccontextmanager
-    async def run(self, session_id: str, question: str) -> AsyncIterator[RunContext]:
+    async def run(self, session_id: str, question: str, *, flow: str | None = None) -> AsyncIterator[RunContext]:
         """A run of the session; once it has begun, whatever ends it early is a `RunEnded` with both ids (SPEC D14)."""
-        await self.records.open_session(session_id)
         run: RunContext | None = None
         try:
             async with self.harness.run(
                 session_id=session_id,
                 query=question,
                 agent=f"{AGENT_NAME}@{AGENT_VERSION}",
+                flow=flow,
                 limits=self.limits,
                 timeout_s=self.timeout_s,
             ) as run:

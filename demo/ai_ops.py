@@ -21,10 +21,9 @@ async def check_machine(
 ) -> None:
     """Metadata with both ids first, then the report, then done; `RunEnded` if the run does not succeed."""
     asked = WHOLE_MACHINE_CHECK if question is None else f"{question}\n\n{WHOLE_MACHINE_CHECK}"
-    async with agent.run(session_id, question or WHOLE_MACHINE_CHECK) as run:
+    async with agent.run(session_id, question or WHOLE_MACHINE_CHECK, flow=Flow.AI_OPS.value) as run:
         started(run)
         await emit({"type": "metadata", "sessionId": session_id, "runId": run.run_id})
-        agent.harness.select_flow(run, Flow.AI_OPS.value)
         report, evaluation = await _report(agent.trip(run), asked)
         agent.harness.answer(run, report)
         for piece in pieces(report):

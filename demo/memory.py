@@ -24,6 +24,7 @@ CREATE_TURN = """
         PRIMARY KEY (session_id, turn_no)
     ) WITHOUT ROWID
 """
+INDEX_TURNS_BY_TIME = "CREATE INDEX IF NOT EXISTS turn_by_time ON turn (created_us)"
 LATEST_TURNS = """
     SELECT question, answer FROM turn
     WHERE session_id = :session_id AND (SELECT max(created_us) FROM turn WHERE session_id = :session_id) > :since_us
@@ -39,8 +40,11 @@ DELETE_OLD_TURNS = """
     AND turn_no <= (SELECT max(turn_no) FROM turn WHERE session_id = :session_id) - :turns
 """
 DELETE_EXPIRED = """
-    DELETE FROM turn
-    WHERE session_id IN (SELECT session_id FROM turn GROUP BY session_id HAVING max(created_us) <= :since_us)
+    DELETE FROM turn WHERE session_id IN (
+        SELECT session_id FROM turn AS old WHERE created_us <= :since_us AND NOT EXISTS (
+            SELECT 1 FROM turn AS later WHERE later.session_id = old.session_id AND later.created_us > :since_us
+        )
+    )
 """
 
 Value = TypeVar("Value")
@@ -74,6 +78,7 @@ class SqliteMemory:
         self._db.execute("PRAGMA secure_delete = ON")
         with self._db:
             self._db.execute(CREATE_TURN)
+            self._db.execute(INDEX_TURNS_BY_TIME)
 
     async def recall(self, session_id: str) -> tuple[Turn, ...]:
         """The latest turns, oldest first; none once the conversation has expired."""

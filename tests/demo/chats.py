@@ -21,9 +21,7 @@ DISKS = "Is any disk close to full?"
 
 
 class NoRecords:
-    """Sessions and evaluations are of no concern where there is no ledger."""
-
-    async def open_session(self, session_id: str) -> None: ...
+    """Evaluations are of no concern where there is no ledger."""
 
     async def record_evaluation(self, session_id: str, run_id: str, **fields: Any) -> None: ...
 

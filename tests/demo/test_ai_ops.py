@@ -29,7 +29,7 @@ async def test_a_check_tells_its_ids_first_and_its_report_in_order(chatting, jou
     report = "".join(message["data"] for message in content)
     (recorded,) = of_type(journal, first["runId"], "answer.recorded")
     assert journal.contents[recorded.answer_digest].data.decode() == report
-    assert of_type(journal, first["runId"], "flow.selected")[0].flow == "AI_OPS"
+    assert of_type(journal, first["runId"], "run.started")[0].flow == "AI_OPS"
 
 
 async def test_a_check_measures_searches_and_is_evaluated_by_rules(chatting, journal):  # SPEC R7
