@@ -47,22 +47,25 @@ class Admission:
         Raises `RunEnded` if the run has ended or this attempt would pass a limit, `LedgerUnavailable` if it cannot
         be recorded; in both cases the operation must not be invoked.
         """
-        live = self.run.live
         permit = await self._permit()
         try:
-            with live.lock:
-                if live.termination is not None:
-                    raise live.ended()
-                if (excess := self._excess()) is None:
-                    attempt, recorded = self._start(permit)
-                else:
-                    recorded = self._refuse(excess)
-            if excess is not None:
-                await self._durable(recorded, self.engine.close_timeout_s)
-                raise live.ended(excess)
-        except BaseException:
+            return await self._admitted()
+        finally:
+            # Only until the start is durable: an operation that crosses boundaries itself must not wait for itself.
             permit.release()
-            raise
+
+    async def _admitted(self) -> Attempt:
+        live = self.run.live
+        with live.lock:
+            if live.termination is not None:
+                raise live.ended()
+            if (excess := self._excess()) is None:
+                attempt, recorded = self._start()
+            else:
+                recorded = self._refuse(excess)
+        if excess is not None:
+            await self._durable(recorded, self.engine.close_timeout_s)
+            raise live.ended(excess)
         try:
             await self._durable(recorded, self._remaining_s())
             live.check_running()
@@ -104,10 +107,10 @@ class Admission:
             return Excess(DEADLINE, self.run.live.elapsed_us(), state.timeout_us)
         return find_excess(state.limits, state.usage, self._amounts)
 
-    def _start(self, permit: Permit) -> tuple[Attempt, Future[Recorded]]:
+    def _start(self) -> tuple[Attempt, Future[Recorded]]:
         """Charge the attempt and record its start, in one append; lock held."""
         live, operation, engine = self.run.live, self.operation, self.engine
-        attempt = Attempt(engine, self.run, operation, self.number, live.next_attempt_id(), permit)
+        attempt = Attempt(engine, self.run, operation, self.number, live.next_attempt_id())
         sealed, is_new = live.sealer.seal(self.given, keep=self._keeps_input)
         is_ambiguous = any(other.scope == scope_of(attempt.boundary) for other in live.state.open_attempts.values())
         granted = attempt.event(e.ReservationGranted, kind=operation.kind, name=operation.name, usage=self._amounts)

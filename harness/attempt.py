@@ -15,7 +15,6 @@ from harness.content import SealedContent, encode_content
 from harness.context import RunContext
 from harness.engine import Engine
 from harness.ids import boundary_path
-from harness.journal import Permit
 from harness.live import LiveRun
 from harness.operation import Operation
 from harness.retry import FailureType, TypedFailure, tell
@@ -30,10 +29,7 @@ class Attempt:
     An abandoned operation that comes to its end after all ends with `finish_late`.
     """
 
-    def __init__(
-        self, engine: Engine, run: RunContext, operation: Operation, number: int, attempt_id: str, permit: Permit
-    ) -> None:
-        """The permit is given back once the attempt's end is durable, or cannot be."""
+    def __init__(self, engine: Engine, run: RunContext, operation: Operation, number: int, attempt_id: str) -> None:
         self.engine = engine
         self.operation = operation
         self.number = number
@@ -41,7 +37,6 @@ class Attempt:
         self.boundary = boundary_path(run.scope, operation.kind, operation.name, operation.ordinal, number)
         self.live: LiveRun = run.live
         self._run = run
-        self._permit = permit
         self._started_ns = engine.monotonic_clock.now_ns()
         self._was_left = False
 
@@ -92,8 +87,6 @@ class Attempt:
             was_left, self._was_left = self._was_left, True
             if not was_left and self._is_open():
                 self._record(self.event(e.AttemptAbandoned, reason=reason))
-            else:
-                self._permit.release()
 
     def finish_late(self, error: BaseException | None, usage: TokenUsage | None) -> None:
         """Record that the operation came to its end after it was abandoned; that changes nothing but its usage."""
@@ -109,7 +102,6 @@ class Attempt:
         if was_left or self._is_open():
             return not was_left
         self.finish_late(error, usage)
-        self._permit.release()
         return False
 
     def _is_open(self) -> bool:
@@ -119,16 +111,9 @@ class Attempt:
         self, *events: e.RunEvent, contents: tuple[SealedContent, ...] = (), overflow: Excess | None = None
     ) -> None:
         """Submit an end, unless the journal failed: then the next boundary or the exit says so (SPEC D1)."""
-        if self.live.failure is not None:
-            self._permit.release()
-            return
-        try:
-            recorded = self.live.record(*events, contents=contents, is_awaited=False)
-        except BaseException:
-            self._permit.release()
-            raise
-        recorded.add_done_callback(lambda _: self._permit.release())
-        self.live.stop_if_overrun(overflow)
+        if self.live.failure is None:
+            self.live.record(*events, contents=contents, is_awaited=False)
+            self.live.stop_if_overrun(overflow)
 
     def _keep(self, role: str, content: Any) -> tuple[dict[str, Any], tuple[SealedContent, ...], Excess | None]:
         """Event fields and contents for what the operation gave; what does not fit is kept as size and digest (H9)."""

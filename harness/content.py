@@ -52,6 +52,11 @@ class Content:
 
     data: bytes
     media_type: str
+    fingerprint: bytes = dataclasses.field(init=False, repr=False, compare=False)
+    """SHA-256 of the data: tells equal contents of a run apart from others, and never leaves memory."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fingerprint", hashlib.sha256(self.data).digest())
 
     def is_kept(self, capture: Capture) -> bool:
         """Whether its bytes are to be kept, as far as their number and the capture policy go."""
@@ -72,8 +77,9 @@ class SealedContent:
 
 def content_digest(salt: bytes, content: Content) -> str:
     """SHA-256 over domain, 32 bytes of salt, media type, a zero byte and the data."""
-    head = CONTENT_DOMAIN + salt + content.media_type.encode("ascii") + b"\0"
-    return hashlib.sha256(head + content.data).hexdigest()
+    hashed = hashlib.sha256(CONTENT_DOMAIN + salt + content.media_type.encode("ascii") + b"\0")
+    hashed.update(content.data)
+    return hashed.hexdigest()
 
 
 def encode_content(value: object) -> Content:
@@ -118,27 +124,26 @@ def _plain(value: Any) -> Any:
 
 
 class Sealer:
-    """Salts and digests the contents of one run: equal contents share one salt, so each is stored once."""
+    """Salts and digests the contents of one run: equal contents share one salt and digest (SPEC D10)."""
 
     def __init__(self, new_salt: Callable[[], bytes]) -> None:
         self._new_salt = new_salt
-        self._seen: OrderedDict[tuple[bytes, str, bool], SealedContent] = OrderedDict()
+        self._seen: OrderedDict[tuple[bytes, str], tuple[SealedContent, bool]] = OrderedDict()
+        """Without their bytes, and whether these were submitted."""
 
     def seal(self, content: Content, *, keep: bool) -> tuple[SealedContent, bool]:
-        """The sealed content, and whether it is new to this run and so has to be submitted."""
-        key = (hashlib.sha256(content.data).digest(), content.media_type, keep)
-        known = self._seen.get(key)
-        if known is not None:
-            self._seen.move_to_end(key)
-            return known, False
-        salt = self._new_salt()
-        data = content.data if keep else None
-        sealed = SealedContent(content_digest(salt, content), salt, len(content.data), content.media_type, data)
-        # What is remembered has no need of the bytes.
-        self._seen[key] = dataclasses.replace(sealed, data=None)
+        """The sealed content, and whether it, or what is to be kept of it, is new and so has to be submitted."""
+        key = (content.fingerprint, content.media_type)
+        sealed, was_kept = self._seen.get(key, (None, False))
+        is_new = sealed is None or (keep and not was_kept)
+        if sealed is None:
+            salt = self._new_salt()
+            sealed = SealedContent(content_digest(salt, content), salt, len(content.data), content.media_type, None)
+        self._seen[key] = (sealed, keep or was_kept)
+        self._seen.move_to_end(key)
         if len(self._seen) > MAX_REMEMBERED_CONTENTS:
             self._seen.popitem(last=False)
-        return sealed, True
+        return dataclasses.replace(sealed, data=content.data) if is_new and keep else sealed, is_new
 
     def forget(self) -> None:
         """Forget every salt: what was sealed may not have been stored."""

@@ -22,6 +22,7 @@ from harness.cancellation import CancelReason
 from harness.content import encode_content
 from harness.context import RunContext
 from harness.engine import Engine
+from harness.errors import RunEnded
 from harness.operation import Operation
 from harness.retry import FailureType, TypedFailure
 from harness.waiting import result_of
@@ -87,7 +88,7 @@ async def _invoke(attempt: Attempt) -> Any:
 
 
 async def _on_thread(attempt: Attempt, call: partial[Any]) -> Any:
-    future = attempt.engine.threads.submit(call)
+    future = attempt.engine.threads.submit(partial(_call_if_running, attempt, call))
     try:
         return await result_of(future)
     except asyncio.CancelledError:
@@ -97,6 +98,16 @@ async def _on_thread(attempt: Attempt, call: partial[Any]) -> Any:
             attempt.abandon("NOT_AWAITED")
             future.add_done_callback(partial(_finish_late, attempt))
         raise
+
+
+def _call_if_running(attempt: Attempt, call: partial[Any]) -> Any:
+    """The call, unless the run ended while it waited for a thread (SPEC H2, H3)."""
+    try:
+        attempt.live.check_running()
+    except RunEnded:
+        attempt.abandon(e.NOT_INVOKED)
+        raise
+    return call()
 
 
 def _finish_late(attempt: Attempt, future: Future[Any]) -> None:

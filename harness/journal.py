@@ -39,7 +39,7 @@ class Recorded:
 
 
 class Permit(Protocol):
-    """Room for one boundary: its start and its end."""
+    """Room in the queue for one start, until that is durable; ends and terminations need none."""
 
     def release(self) -> None:
         """Give the room back; once is enough, more does no harm."""

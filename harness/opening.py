@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import Any
 
 from harness.budget import Limits
@@ -17,6 +17,9 @@ from harness.events.base import MAX_MAP_KEYS
 from harness.ids import check_code, check_id, check_name
 from harness.live import LiveRun
 from harness.retry import RetryPolicies
+
+MAX_MAPS_BYTES = 12_000
+"""Labels and limits together, as JSON; a journal bounds what one event may hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +94,10 @@ def open_run(
         "parent_run_id": None if parent_run_id is None else check_id("parent_run_id", parent_run_id),
         "continues_run_id": None if continues_run_id is None else check_id("continues_run_id", continues_run_id),
         "traceparent": None if traceparent is None else check_name("traceparent", traceparent),
-        "policy_digest": _digest(policies),
+        "policy_digest": policies.digest(),
         **asked,
     }
+    _check_size(fields)
     return Opening(session_id, run_id, timeout_s, policies, fields, contents, sealer)
 
 
@@ -121,10 +125,8 @@ def _check_labels(labels: Mapping[str, str] | None) -> dict[str, str] | None:
     return checked or None
 
 
-def _digest(policies: RetryPolicies) -> str:
-    lines = [
-        f"{kind.value} {policy.max_attempts} {policy.base_delay_s!r} {policy.max_delay_s!r} "
-        + ",".join(sorted(failure.value for failure in policy.retryable))
-        for kind, policy in sorted(policies.by_kind.items(), key=lambda item: item[0].value)
-    ]
-    return sha256("\n".join(lines).encode()).hexdigest()
+def _check_size(fields: Mapping[str, Any]) -> None:
+    """Refuse what would not fit into the one event that begins the run."""
+    size_bytes = sum(len(json.dumps(value)) for value in fields.values() if isinstance(value, dict))
+    if size_bytes > MAX_MAPS_BYTES:
+        raise InvalidInput("labels", f"and limits must have at most {MAX_MAPS_BYTES} bytes together, not {size_bytes}")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from hashlib import sha256
 from types import MappingProxyType
 
 from harness.budget import TokenUsage
@@ -16,6 +18,7 @@ from harness.errors import HarnessError, InvalidInput, LedgerUnavailable, RunEnd
 log = logging.getLogger(__name__)
 
 MAX_ATTEMPTS = 10
+POLICY_DOMAIN = b"tachograph/policy/v1\0"
 
 
 class OperationKind(Enum):
@@ -157,6 +160,20 @@ class RetryPolicies:
             if policy.kind is not kind:
                 raise InvalidInput(f"policies[{kind.value}]", f"is a policy for {policy.kind.value}")
         object.__setattr__(self, "by_kind", MappingProxyType(dict(self.by_kind)))
+
+    def digest(self) -> str:
+        """SHA-256, in hexadecimal, of a domain and the policies as JSON with sorted keys, delays in microseconds."""
+        described = {
+            kind.value: {
+                "base_delay_us": round(policy.base_delay_s * 1_000_000),
+                "max_attempts": policy.max_attempts,
+                "max_delay_us": round(policy.max_delay_s * 1_000_000),
+                "retryable": sorted(failure.value for failure in policy.retryable),
+            }
+            for kind, policy in self.by_kind.items()
+        }
+        text = json.dumps(described, sort_keys=True, separators=(",", ":"))
+        return sha256(POLICY_DOMAIN + text.encode("ascii")).hexdigest()
 
     def of(self, kind: OperationKind) -> RetryPolicy:
         """The policy of `kind`; `InvalidInput` if none was given."""

@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 
 from harness import FailureType, Harness, InvalidInput, ManualClock, OperationKind, RunContext, TypedFailure
+from harness.admission import Admission
+from harness.content import encode_content
+from harness.operation import Operation
 from tests.harness.fakes import HandJournal, each, fail, harness_over, left_with, limits, only, say, types, until
 
 
@@ -144,8 +147,15 @@ async def test_a_result_is_returned_before_its_record_is_durable(harness: Harnes
         assert await harness.tool(run, "work", work) == "done"
         harness.transition(run, None, "planner")
         assert len(journal.waiting) == 2
-        assert journal.permits_open == 1
         journal.store_all()
+
+
+async def test_an_operation_at_work_holds_no_room_that_its_own_boundaries_need(harness: Harness, journal: HandJournal):
+    async def work(run: RunContext) -> int:
+        return journal.permits_open
+
+    async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
+        assert await harness.tool(run, "work", work) == 0  # D12
 
 
 async def test_the_next_start_waits_for_everything_before_it(harness: Harness, journal: HandJournal):  # D12, E3
@@ -280,3 +290,19 @@ async def test_crossing_boundaries_leaves_nothing_behind(harness: Harness, journ
     del run, live, state, left
     gc.collect()
     assert inner[0]() is None
+
+
+async def test_an_attempt_ends_once_though_it_is_told_so_twice(harness: Harness, journal: HandJournal):  # D4
+    async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
+        ordinal = run.next_ordinal("tool", "say")
+        policy = run.retry_policies.of(OperationKind.TOOL_CALL)
+        operation = Operation("tool", "say", OperationKind.TOOL_CALL, policy, ordinal, {}, say, True)
+        attempt = await Admission(harness._engine, run, operation, 1, encode_content({})).attempt()
+        attempt.abandon("NOT_AWAITED")
+        attempt.succeed("late", None)
+        attempt.fail(ValueError("late"))
+        attempt.abandon("NOT_AWAITED")
+        for _ in range(2):
+            attempt.finish_late(None, None)
+    ends = [name for name in types(journal.events("r")) if name.startswith("attempt.")]
+    assert ends == ["attempt.started", "attempt.abandoned", "attempt.finished_late"]

@@ -410,7 +410,7 @@ async def test_content_that_is_not_kept_costs_no_bytes(journal: HandJournal):  #
 
 async def test_model_input_is_digest_only_by_default(harness: Harness, journal: HandJournal):  # D10
     async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
-        await harness.model(run, "ask", say, args={"prompt": "hello"})
+        await harness.model(run, "ask", lambda run, prompt: "a reply", args={"prompt": "hello"})
     began = only(journal.events("r"), "attempt.started")
     assert (began.input_stored, journal.contents[began.input_digest].data) == (False, None)
 

@@ -362,6 +362,16 @@ async def test_a_task_cancelled_while_it_waits_for_a_permit_leaves_none_taken(ha
     assert types(journal.events("r")) == ["run.started", "run.terminated"]
 
 
+async def test_a_run_that_has_ended_asks_for_no_permit(harness: Harness, journal: HandJournal):  # E6
+    with left_with(RunEnded, match="USER_REQUESTED"):
+        async with harness.run(session_id="s", limits=limits(), timeout_s=60) as run:
+            run.cancellation.signal(CancelReason.USER_REQUESTED)
+            journal.holds_permits = True
+            with pytest.raises(RunEnded):
+                await harness.tool(run, "say", say)
+    assert list(journal.permits_waiting) == []
+
+
 async def test_a_permit_that_is_refused_when_nobody_waits_harms_nobody(harness: Harness, journal: HandJournal):
     async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
         journal.holds_permits = True
@@ -435,3 +445,25 @@ async def test_a_queued_call_that_is_cancelled_is_never_invoked(journal: HandJou
         await busy
     assert invoked == []
     assert each(journal.events("r"), "attempt.abandoned")[0].reason == "NOT_INVOKED"
+
+
+async def test_a_call_whose_run_ended_while_it_waited_for_a_thread_is_not_invoked(journal: HandJournal):  # H3
+    harness = harness_over(journal, threads=ToolThreads(1, idle_s=0.0))
+    began, go_on, invoked = threading.Event(), threading.Event(), []
+
+    def occupy(run: RunContext) -> None:
+        began.set()
+        go_on.wait(timeout=30)
+
+    with left_with(RunEnded, match="USER_REQUESTED"):
+        async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
+            first = asyncio.ensure_future(harness.tool(run.branch("a"), "occupy", occupy))
+            await until(began.is_set)
+            second = asyncio.ensure_future(harness.tool(run.branch("b"), "say", lambda run: invoked.append(run)))
+            await until(lambda: len(journal.state("r").open_attempts) == 2)
+            run.cancellation.signal(CancelReason.USER_REQUESTED)
+            go_on.set()
+            await asyncio.wait({first, second})
+            assert isinstance(second.exception(), RunEnded)
+    assert invoked == []
+    assert only(journal.events("r"), "attempt.abandoned").reason == "NOT_INVOKED"

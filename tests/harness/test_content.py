@@ -132,9 +132,12 @@ def test_other_contents_have_another_salt(other: Content):  # D10
 
 def test_what_was_digest_only_is_submitted_again_once_it_is_to_be_kept():  # D10
     sealing = sealer()
-    assert sealing.seal(Content(b"x", TEXT), keep=False)[0].data is None
+    digest_only, _ = sealing.seal(Content(b"x", TEXT), keep=False)
+    assert digest_only.data is None
     kept, is_new = sealing.seal(Content(b"x", TEXT), keep=True)
     assert (kept.data, is_new) == (b"x", True)
+    assert (kept.digest, kept.salt) == (digest_only.digest, digest_only.salt)
+    assert [sealing.seal(Content(b"x", TEXT), keep=keep)[1] for keep in (True, False)] == [False, False]
 
 
 def test_the_memory_of_salts_is_bounded_and_holds_no_bytes():  # D10
@@ -142,7 +145,7 @@ def test_the_memory_of_salts_is_bounded_and_holds_no_bytes():  # D10
     for number in range(3000):
         sealing.seal(Content(b"%d" % number, TEXT), keep=True)
     assert len(sealing._seen) == 1024
-    assert {sealed.data for sealed in sealing._seen.values()} == {None}
+    assert {sealed.data for sealed, _ in sealing._seen.values()} == {None}
 
 
 def test_after_a_loss_everything_is_sealed_anew():  # D1, D10

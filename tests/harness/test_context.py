@@ -94,6 +94,7 @@ def test_an_unsafe_id_is_refused_by_name_and_nothing_is_published(
         ("labels", ["a"]),
         ("labels", {"": "x"}),
         ("labels", {str(number): "x" for number in range(65)}),
+        ("labels", {str(number): "x" * 256 for number in range(60)}),
         ("traceparent", "\n"),
         ("query", "x" * 1_000_001),
     ],

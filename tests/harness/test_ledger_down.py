@@ -336,13 +336,14 @@ async def test_a_start_that_cannot_be_written_is_not_invoked(harness: Harness, j
     async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
         journal.refuses_with = UNWRITABLE
         with pytest.raises(ValueError, match="16384"):
-            await harness.tool(run, "say", lambda run: invoked.append(run))
+            await harness.tool(run, "say", lambda run, n: invoked.append(run), args={"n": 1})
         with pytest.raises(ValueError, match="16384"):
             harness.transition(run, None, "planner")
         journal.refuses_with = None
-        await harness.tool(run, "say", say)
+        await harness.tool(run, "say", say, args={"n": 1})
     assert invoked == []
     assert journal.state("r").usage["tool_calls"] == 1
+    assert journal.contents[only(journal.events("r"), "attempt.started").input_digest].data == b'{"n":1}'
 
 
 async def test_an_end_that_cannot_be_written_is_an_error_and_its_attempt_unknown(

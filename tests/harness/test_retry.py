@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -333,3 +334,15 @@ async def test_the_harness_asks_the_classifiers_it_was_given(journal: HandJourna
 def test_a_typed_failure_that_could_not_be_recorded_is_refused_where_it_is_made(make: Callable[[], Any]):
     with pytest.raises(InvalidInput):
         make()
+
+
+def test_policies_have_one_digest_that_another_language_can_make():  # E11, D21
+    text = (
+        '{"DIAGNOSIS_AGENT":{"base_delay_us":100000,"max_attempts":1,"max_delay_us":2000000,"retryable":[]},'
+        '"INTENT_ROUTER":{"base_delay_us":1000000,"max_attempts":2,"max_delay_us":2000000,"retryable":["TIMEOUT"]}}'
+    )
+    for delay_s in (1, 1.0):
+        router = RetryPolicy(OperationKind.INTENT_ROUTER, 2, frozenset({FailureType.TIMEOUT}), base_delay_s=delay_s)
+        policies = RetryPolicies({OperationKind.INTENT_ROUTER: router, OperationKind.DIAGNOSIS_AGENT: AGENT_POLICY})
+        assert policies.digest() == sha256(b"tachograph/policy/v1\0" + text.encode()).hexdigest()
+    assert RetryPolicies().digest() == "d29e7780a7ceeebfad39a98b0eeb878211c7b1216f2802b5d28295a89f465fde"

@@ -3,8 +3,11 @@
 import subprocess
 import sys
 import threading
+import time
 from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
 
 import pytest
 
@@ -88,6 +91,20 @@ def test_no_call_is_forgotten_however_often_threads_come_and_go(idle_s: float):
         return [threads.submit(partial(int, number)).result(timeout=30) for number in range(200)]
 
     assert race([submit_many] * 6) == [list(range(200))] * 6
+
+
+class SlowQueue(SimpleQueue[Any]):
+    """Takes its time to put what a thread already counts on."""
+
+    def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
+        time.sleep(0.3)
+        super().put(item)
+
+
+def test_an_idle_thread_does_not_end_while_a_call_that_counts_on_it_is_on_its_way():
+    threads = ToolThreads(idle_s=0.1)
+    threads._jobs = SlowQueue()
+    assert [threads.submit(partial(int, number)).result(timeout=10) for number in range(3)] == [0, 1, 2]
 
 
 STUCK = """
