@@ -23,7 +23,7 @@ from ledger.rebuild import RebuildReport, rebuild_all
 from ledger.recovery import recover
 from ledger.store.lock import FileLock
 from ledger.store.owners import Owners
-from ledger.store.place import check_file_system, path_of, prepare_folder
+from ledger.store.place import path_of
 from ledger.store.sqlite import LOCK_TIMEOUT_S, SqliteStore
 from ledger.writer import Writer, WriterLimits
 
@@ -185,8 +185,6 @@ def _open(
     limits: WriterLimits,
     lock_timeout_s: float,
 ) -> _Parts:
-    check_file_system(path)
-    prepare_folder(path)
     try:
         with contextlib.ExitStack() as undo:
             lock = lock_of(path)

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from harness.errors import LedgerUnavailable
 from ledger.errors import LedgerUnreadable
 from ledger.store.lock import FileLock
+from ledger.store.place import check_file_system, check_single_name, prepare_folder
 from ledger.store.probe import HEAD_REVISION, Identity, identify, is_blank
 from ledger.store.sqlite import connect
 
@@ -18,9 +19,15 @@ OPEN_TIMEOUT_S = 30.0
 
 
 def lock_of(path: Path) -> FileLock:
-    """The lock that everything holds that writes the ledger's file."""
+    """The lock that everything holds that writes the ledger's file. What is no ledger gets none, and is named."""
+    lock_path = Path(f"{path}.lock")
+    check_file_system(path)
+    check_single_name(path)
+    if not lock_path.exists() and not is_blank(path):
+        identify(path)
+    prepare_folder(path)
     try:
-        return FileLock(Path(f"{path}.lock"))
+        return FileLock(lock_path)
     except OSError as error:
         raise LedgerUnreadable(path, f"cannot be locked ({error.strerror})") from error
 

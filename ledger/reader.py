@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, TypeVar
-from urllib.parse import quote
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import create_async_engine
@@ -21,7 +20,7 @@ from ledger.cursor import RunCursor
 from ledger.errors import LedgerUnreadable
 from ledger.records import ChatSession, Page, RecordedEvent, RunSummary, RunTrace
 from ledger.store.place import path_of
-from ledger.store.probe import require_current
+from ledger.store.probe import require_current, uri_of
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -38,9 +37,7 @@ class LedgerReader:
         self._path = path
         self._clock = clock
         self._reads: set[asyncio.Task[Any]] = set()
-        address = sa.URL.create(
-            "sqlite+aiosqlite", database=f"file:{quote(str(path))}", query={"mode": "ro", "uri": "true"}
-        )
+        address = sa.URL.create("sqlite+aiosqlite", database=uri_of(path), query={"mode": "ro", "uri": "true"})
         self._engine = create_async_engine(address, connect_args={"timeout": BUSY_TIMEOUT_S})
         # The driver's own transactions would begin at the first write, that is never; a trace needs one moment.
         sa.event.listen(self._engine.sync_engine, "connect", _leave_transactions_to_us)

@@ -9,7 +9,7 @@ import click
 from ledger.cli.common import EXIT_NOT_FOUND, command, db_option, json_option, print_json
 from ledger.ledger import Ledger
 from ledger.migrate import ensure_current, lock_of
-from ledger.store.place import check_file_system, path_of, prepare_folder
+from ledger.store.place import path_of
 from ledger.store.probe import identify, require_current
 
 
@@ -21,10 +21,7 @@ from ledger.store.probe import identify, require_current
 async def migrate(db: str, create: bool, as_json: bool) -> None:
     """Bring a ledger's schema up to date."""
     path = path_of(db)
-    if create:
-        check_file_system(path)
-        prepare_folder(path)
-    else:
+    if not create:
         identify(path)
     lock = lock_of(path)
     try:

@@ -31,7 +31,10 @@ NETWORK_FILE_SYSTEMS = frozenset(
 
 
 def path_of(url: str | Path) -> Path:
-    """The absolute path that `sqlite:///FILE`, or a plain path, means; `UnsupportedUrl` for anything else."""
+    """The file that `sqlite:///FILE`, or a plain path, means; `UnsupportedUrl` for anything else.
+
+    Links are followed, so that a ledger has one lock and one log under whatever name it is opened.
+    """
     text = str(url)
     if text.startswith(SQLITE_PREFIX):
         text = text.removeprefix(SQLITE_PREFIX)
@@ -39,7 +42,11 @@ def path_of(url: str | Path) -> Path:
         raise UnsupportedUrl(f"is {text!r}, which is no SQLite file")
     if not text or text == ":memory:" or "\0" in text or "?" in text:
         raise UnsupportedUrl("names no file")
-    return Path(text).absolute()
+    path = Path(text).absolute()
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError) as error:
+        raise LedgerUnreadable(path, "cannot be found: its links lead nowhere") from error
 
 
 def check_file_system(path: Path, mounts: Path = Path("/proc/mounts")) -> None:
@@ -60,6 +67,13 @@ def check_file_system(path: Path, mounts: Path = Path("/proc/mounts")) -> None:
             found, longest = fields[2], len(point.parts)
     if found in NETWORK_FILE_SYSTEMS:
         raise NetworkFileSystem(path, found)
+
+
+def check_single_name(path: Path) -> None:
+    """Raise `LedgerUnreadable` for a file of several names (hard links): each would have its own lock and log."""
+    name_count = path.stat().st_nlink if path.is_file() else 1
+    if name_count > 1:
+        raise LedgerUnreadable(path, f"has {name_count} names (hard links), and a ledger has one")
 
 
 def prepare_folder(path: Path) -> None:

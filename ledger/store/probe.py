@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
 from ledger.errors import LedgerFileError, LedgerMissing, LedgerNotMigrated, LedgerTooNew, LedgerUnreadable, NotALedger
+from ledger.store.place import check_single_name
 
 MAGIC = b"SQLite format 3\0"
 FORMAT_VERSION = 1
@@ -45,6 +47,7 @@ def identify(path: Path) -> Identity:
 
 def require_current(path: Path) -> Identity:
     """As `identify`, and `LedgerNotMigrated` unless the schema is this program's."""
+    check_single_name(path)
     identity = identify(path)
     if identity.revision != HEAD_REVISION:
         raise LedgerNotMigrated(path, identity.revision, HEAD_REVISION)
@@ -81,9 +84,14 @@ def _connect(path: Path, has_log: bool) -> sqlite3.Connection:
     """Without a log beside it the file is all there is, and reading it as immutable leaves no trace."""
     mode = "mode=ro" if has_log else "mode=ro&immutable=1"
     try:
-        return sqlite3.connect(f"file:{quote(str(path))}?{mode}", uri=True)
+        return sqlite3.connect(f"{uri_of(path)}?{mode}", uri=True)
     except sqlite3.Error as error:
         raise LedgerUnreadable(path, f"cannot be read ({error})") from error
+
+
+def uri_of(path: Path) -> str:
+    """The file as SQLite takes it with options: any bytes that a file's name may have."""
+    return f"file:{quote(os.fsencode(path))}"
 
 
 def _has_log(path: Path) -> bool:

@@ -69,10 +69,11 @@ class SqliteStore:
         self._lock_timeout_s = lock_timeout_s
         self._setting = setting
         self._clock = clock
-        self._wal = Path(f"{path}-wal")
+        self._path = path
         self._process_id = os.getpid()
         with lock.held(lock_timeout_s):
             self._connection = connect(path, lock_timeout_s)
+            self._file = _file_at(path)
         self._heads = RunHeads(self._connection)
         self._commits = 0
         self._bytes = 0
@@ -108,30 +109,42 @@ class SqliteStore:
             mode = "PASSIVE"
         else:
             return
-        with self._lock.held(0.0 if is_idle else self._lock_timeout_s):
+        with self._held(0.0 if is_idle else self._lock_timeout_s):
             self._checkpoint(mode)
 
     def close(self) -> None:
         """Checkpoint and close, under the lock, since the last connection to close checkpoints by itself."""
         if os.getpid() != self._process_id:
             return
-        try:
-            with self._lock.held(self._lock_timeout_s):
+        with contextlib.ExitStack() as held:
+            try:
+                held.enter_context(self._held(self._lock_timeout_s))
                 self._checkpoint("TRUNCATE")
-                self._connection.close()
-        except LedgerUnavailable as error:
-            log.warning("the ledger was closed without a checkpoint: %s", error)
+            except LedgerUnavailable as error:
+                log.warning("the ledger was closed without a checkpoint: %s", error)
+            self._connection.close()
+
+    @contextlib.contextmanager
+    def _held(self, timeout_s: float) -> Iterator[None]:
+        """The lock, and the certainty that whoever opens the ledger next finds what is written now."""
+        with self._lock.held(timeout_s):
+            if _file_at(self._path) != self._file:
+                raise LedgerUnavailable("the file was replaced or removed")
+            yield
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[Batch]:
         if os.getpid() != self._process_id:
             raise LedgerUnavailable("a forked process cannot use its parent's ledger")
-        with self._lock.held(self._lock_timeout_s):
+        now_us = self._clock.now_us()
+        if now_us < 0:
+            raise LedgerUnavailable("the clock shows a time before 1970")
+        with self._held(self._lock_timeout_s):
             try:
                 self._connection.execute(statements.BEGIN)
                 try:
                     self._heads.begin()
-                    batch = Batch(self._connection, self._heads, self._setting, self._clock.now_us())
+                    batch = Batch(self._connection, self._heads, self._setting, now_us)
                     yield batch
                     self._connection.execute("COMMIT")
                 except BaseException as error:
@@ -176,15 +189,25 @@ class SqliteStore:
         try:
             self._connection.execute("PRAGMA busy_timeout = 0")
             self._connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchall()
-            self._connection.execute(f"PRAGMA busy_timeout = {round(self._lock_timeout_s * 1000)}")
         except sqlite3.Error as error:
             log.warning("the ledger could not be checkpointed: %s", error)
+        finally:
+            self._connection.execute(f"PRAGMA busy_timeout = {round(self._lock_timeout_s * 1000)}")
 
     def _wal_bytes(self) -> int:
         try:
-            return self._wal.stat().st_size
+            return Path(f"{self._path}-wal").stat().st_size
         except OSError:
             return 0
+
+
+def _file_at(path: Path) -> tuple[int, int] | None:
+    """Which file the path leads to now."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _attempt(batch: Batch, append: Append) -> Recorded | Exception:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.clock import ManualClock
 from harness.errors import InvalidInput, LedgerUnavailable
 from ledger import (
     Ledger,
@@ -88,8 +89,30 @@ async def test_a_file_that_cannot_be_used_is_named_and_left_alone(tmp_path, make
     assert caught.value.path == path
     assert "\n" not in str(caught.value)
     after = {} if error is LedgerUnreadable else state_of(tmp_path)
-    after.pop("runs.db.lock", None)
     assert after == before
+
+
+async def test_a_ledger_has_one_lock_and_one_log_whatever_name_it_is_opened_by(path, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    link = tmp_path / "elsewhere" / "link.db"
+    link.symlink_to(path)
+    async with await Ledger.open(path) as owner:
+        owner.journal.submit(ScriptedRun().start()).result()
+        async with await Ledger.open(link) as other, await LedgerReader.open(link) as reader:
+            for one in (other.reader, reader):
+                assert (await one.trace("session-1", "run-1")).run.summary.status == "RUNNING"
+    assert [file.name for file in link.parent.iterdir()] == ["link.db"]
+
+
+@pytest.mark.parametrize("opener", [Ledger, LedgerReader])
+@pytest.mark.parametrize("make", [blank_at, Path.touch])
+async def test_a_file_of_two_names_is_refused_under_both(tmp_path, make, opener):
+    make(tmp_path / "a.db")
+    (tmp_path / "b.db").hardlink_to(tmp_path / "a.db")
+    for name in ("a.db", "b.db"):
+        with pytest.raises(LedgerUnreadable, match="has 2 names"):
+            await opener.open(tmp_path / name)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["a.db", "b.db"]
 
 
 async def test_a_reader_makes_no_file(tmp_path):
@@ -182,7 +205,9 @@ def test_an_address_that_names_no_file_is_refused(url):
         path_of(url)
 
 
-@pytest.mark.parametrize("name", ["r u n s.db", "100%.db", "a#b.db", "ünï🛑.db", "a'b.db", "-r.db"])
+@pytest.mark.parametrize(
+    "name", ["r u n s.db", "100%.db", "a#b.db", "ünï🛑.db", "a'b.db", "-r.db", "not-utf-8-\udcff.db"], ids=ascii
+)
 async def test_a_file_may_have_any_name(tmp_path, name):
     blank_at(tmp_path / name)
     async with await Ledger.open(tmp_path / name) as ledger:
@@ -238,6 +263,17 @@ async def test_a_lock_that_another_process_keeps_is_an_error_in_time_and_harms_n
         other.close()
         resumed = run.submission(*run.start().events, resumes=True)
         assert ledger.journal.submit(resumed).result().first_seq == 1
+
+
+async def test_a_clock_before_1970_is_an_error_and_stores_nothing(path, plain):
+    with pytest.raises(LedgerUnreadable, match="before 1970"):
+        await Ledger.open(path, wall_clock=ManualClock(wall_us=-1))
+    clock = ManualClock()
+    async with await Ledger.open(path, wall_clock=clock) as ledger:
+        clock.wall_us = -1
+        error = ledger.journal.submit(ScriptedRun().start()).exception()
+        assert isinstance(error, LedgerUnavailable)
+        assert plain().execute("SELECT count(*) FROM event").fetchone() == (0,)
 
 
 async def test_a_ledger_that_cannot_be_written_is_an_error_and_leaves_nothing_open(path):

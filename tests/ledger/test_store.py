@@ -1,9 +1,14 @@
 """What the store remembers between transactions is right, and its log stays small."""
 
+import sqlite3
+from pathlib import Path
+
 import pytest
 
+from harness.errors import LedgerUnavailable
 from ledger import Ledger, heads
 from ledger.store import sqlite
+from tests.ledger.blank import blank_at
 from tests.ledger.scripted import ScriptedRun
 from tests.ledger.tables import dump
 
@@ -72,3 +77,42 @@ async def test_a_reader_in_the_way_of_a_checkpoint_holds_nobody_up(ledger, plain
     assert reader.execute("SELECT count(*) FROM event").fetchone() == (before,)
     reader.execute("COMMIT")
     assert reader.execute("SELECT count(*) FROM event").fetchone() == (before + 50,)
+
+
+@pytest.mark.parametrize("replace", [Path.unlink, lambda path: blank_at(path.with_name("new.db")).replace(path)])
+async def test_nothing_is_acknowledged_once_the_file_was_removed_or_replaced(path, replace):  # E3
+    async with await Ledger.open(path) as ledger:
+        run = ScriptedRun()
+        ledger.journal.submit(run.start()).result()
+        replace(path)
+        before = path.read_bytes() if path.exists() else None
+        error = ledger.journal.submit(run.transition("planner")).exception()
+        assert isinstance(error, LedgerUnavailable)
+        assert "replaced or removed" in str(error)
+    assert (path.read_bytes() if path.exists() else None) == before
+
+
+class FailsToCheckpoint:
+    """A connection whose checkpoints fail."""
+
+    def __init__(self, connection):
+        self._connection = connection
+
+    def execute(self, statement, *values):
+        if "wal_checkpoint" in statement:
+            raise sqlite3.OperationalError("disk I/O error")
+        return self._connection.execute(statement, *values)
+
+    def __getattr__(self, name):
+        return getattr(self._connection, name)
+
+
+async def test_after_a_checkpoint_that_failed_the_store_still_waits_for_others(path, monkeypatch, caplog):
+    connect = sqlite.connect
+    monkeypatch.setattr(sqlite, "connect", lambda *args: FailsToCheckpoint(connect(*args)))
+    monkeypatch.setattr(sqlite, "CHECKPOINT_COMMITS", 1)
+    async with await Ledger.open(path) as ledger:
+        ledger.journal.submit(ScriptedRun().start()).result()
+        job = ledger.journal.run(lambda batch: batch.connection.execute("PRAGMA busy_timeout").fetchone())
+        assert job.result() == (5_000,)
+    assert "could not be checkpointed" in caplog.text
