@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -12,7 +13,6 @@ from urllib.parse import quote
 from ledger.errors import LedgerFileError, LedgerMissing, LedgerNotMigrated, LedgerTooNew, LedgerUnreadable, NotALedger
 from ledger.store.place import check_single_name
 
-MAGIC = b"SQLite format 3\0"
 FORMAT_VERSION = 1
 """What the stored bytes and tables mean; a program refuses a ledger whose version is above its own."""
 REVISIONS = ("0001", "0002")
@@ -34,7 +34,7 @@ class Identity:
 
 def identify(path: Path) -> Identity:
     """The ledger's identity, whatever known revision it is at; a `LedgerFileError` says what else it is."""
-    _check_header(path)
+    _check_file(path)
     had_log = _has_log(path)
     try:
         return _read_identity(path, had_log)
@@ -56,9 +56,9 @@ def require_current(path: Path) -> Identity:
 
 def is_blank(path: Path) -> bool:
     """Whether nothing is there yet: no file, an empty one, or a database without any table."""
-    if _size_of(path) == 0 and not path.is_dir():
+    if not path.exists() or (path.is_file() and _size_of(path) == 0):
         return True
-    _check_header(path)
+    _check_file(path)
     with contextlib.closing(_connect(path, _has_log(path))) as connection:
         try:
             return bool(connection.execute(COUNT_TABLES).fetchone()[0] == 0)
@@ -89,6 +89,11 @@ def _connect(path: Path, has_log: bool) -> sqlite3.Connection:
         raise LedgerUnreadable(path, f"cannot be read ({error})") from error
 
 
+def connect_to_read(path: Path) -> sqlite3.Connection:
+    """A plain connection that cannot write, for as long as it takes to look at something."""
+    return sqlite3.connect(f"{uri_of(path)}?mode=ro", uri=True, isolation_level=None)
+
+
 def uri_of(path: Path) -> str:
     """The file as SQLite takes it with options: any bytes that a file's name may have."""
     return f"file:{quote(os.fsencode(path))}"
@@ -109,18 +114,20 @@ def _checked(path: Path, meta: dict[str, str], revisions: list[str]) -> Identity
     return Identity(meta["ledger_id"], revisions[0])
 
 
-def _check_header(path: Path) -> None:
+def _check_file(path: Path) -> None:
+    """Look at the file from outside only: closing it would take away the locks that this process's SQLite has on it."""
     try:
-        with path.open("rb") as file:
-            head = file.read(len(MAGIC))
+        found = path.stat()
     except FileNotFoundError as error:
         raise LedgerMissing(path) from error
-    except IsADirectoryError as error:
-        raise NotALedger(path, "is a folder") from error
     except OSError as error:
         raise LedgerUnreadable(path, f"cannot be read ({error.strerror})") from error
-    if head != MAGIC:
-        raise NotALedger(path, "is empty" if not head else "is no SQLite file")
+    if not stat.S_ISREG(found.st_mode):
+        raise NotALedger(path, "is a folder" if stat.S_ISDIR(found.st_mode) else "is no regular file")
+    if not os.access(path, os.R_OK):
+        raise LedgerUnreadable(path, "cannot be read (no permission)")
+    if found.st_size == 0:
+        raise NotALedger(path, "is empty")
 
 
 def _size_of(path: Path) -> int:
