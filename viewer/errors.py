@@ -10,7 +10,7 @@ from typing import Any
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from harness.errors import HarnessError, InvalidInput, LedgerUnavailable, RunEnded, TerminationNotRecorded
+from harness.errors import HarnessError, IllegalEvent, InvalidInput, LedgerUnavailable, RunEnded, TerminationNotRecorded
 from ledger.errors import LedgerError
 
 log = logging.getLogger(__name__)
@@ -61,12 +61,13 @@ def problem_of(error: Exception) -> Problem:
 
 def _ledger_problem(error: LedgerError) -> Problem:
     """A foreign run and an unknown one are told in the same words; a ledger that cannot be read is 503."""
-    status = _LEDGER_STATUS.get(error.code, 503)
+    status = _LEDGER_STATUS.get(error.code, 500 if isinstance(error, IllegalEvent) else 503)
     if status == 404:
         return Problem(404, error.code, _NOT_FOUND_MESSAGES[error.code])
     if status < 500:
         return Problem(status, error.code, str(error))
-    return Problem(503, error.code, "the ledger cannot be read now")
+    told = "the run could not go on" if status == 500 else "the ledger cannot be read now"
+    return Problem(status, error.code, told)
 
 
 def log_unexpected(request: Request, error: Exception) -> None:
