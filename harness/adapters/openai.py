@@ -72,22 +72,48 @@ class Chat:
         tools: Sequence[Mapping[str, Any]] | None = None,
         **options: Any,
     ) -> ChatReply:
-        """One request. Raises what the client raises, and `MALFORMED_REPLY` for a reply without a choice."""
+        """One request. Raises what the client raises, and `MALFORMED_REPLY` for a reply that is no completion."""
         if tools:
             options["tools"] = list(tools)
         asked: Any = [dict(message) for message in messages]
         completion = await self._client.chat.completions.create(model=self.model, messages=asked, **options)
-        usage = completion.usage
-        used = None if usage is None else TokenUsage(_known(usage.prompt_tokens), _known(usage.completion_tokens))
-        if not completion.choices:
-            raise TypedFailure(FailureType.MALFORMED_REPLY, "the reply has no choice", usage=used)
-        choice = completion.choices[0]
-        calls = tuple(
-            ToolCall(call.id, call.function.name, call.function.arguments)
-            for call in choice.message.tool_calls or ()
-            if call.type == "function"
-        )
-        return ChatReply(completion.model, choice.message.content, calls, choice.finish_reason, used)
+        used = _usage(completion)
+        try:
+            return _reply(completion, used)
+        except (AttributeError, TypeError, IndexError) as error:
+            raise TypedFailure(FailureType.MALFORMED_REPLY, "the reply is no chat completion", usage=used) from error
+
+
+def _reply(completion: Any, used: TokenUsage | None) -> ChatReply:
+    """What the provider said, read without trusting its types, which the client does not check."""
+    choice = completion.choices[0]
+    calls = tuple(
+        ToolCall(_text(call.id), _text(call.function.name), _text(call.function.arguments))
+        for call in choice.message.tool_calls or ()
+        if call.type == "function"
+    )
+    content, finish_reason = choice.message.content, choice.finish_reason
+    return ChatReply(
+        model=_text(completion.model),
+        content=None if content is None else _text(content),
+        tool_calls=calls,
+        finish_reason=None if finish_reason is None else _text(finish_reason),
+        usage=used,
+    )
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{type(value).__name__} where text is due")
+    return value
+
+
+def _usage(completion: Any) -> TokenUsage | None:
+    """The usage that was reported; None where nothing was."""
+    usage = getattr(completion, "usage", None)
+    if usage is None:
+        return None
+    return TokenUsage(_known(getattr(usage, "prompt_tokens", None)), _known(getattr(usage, "completion_tokens", None)))
 
 
 def _known(tokens: object) -> int | None:

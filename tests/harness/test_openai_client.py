@@ -186,8 +186,21 @@ async def test_nobody_at_home_is_a_transport_failure(harness: Harness, journal: 
 
 @pytest.mark.parametrize(
     "answer",
-    [b"<html>bad gateway</html>", b"", b'{"choices"', completion() | {"choices": []}, {}],
-    ids=["html", "nothing", "cut", "no choice", "no completion"],
+    [
+        b"<html>bad gateway</html>",
+        b"",
+        b'{"choices"',
+        completion() | {"choices": []},
+        {},
+        None,
+        [],
+        "hello",
+        completion() | {"choices": [None]},
+        completion(content=["a"]),
+        completion(tool_calls=[{"id": 7, "type": "function", "function": {"name": "f", "arguments": "{}"}}]),
+        completion(tool_calls=[{"id": "c", "type": "function", "function": {"name": "f", "arguments": {}}}]),
+    ],
+    ids=repr,
 )
 async def test_a_malformed_reply_is_told_as_such(
     harness: Harness, journal: HandJournal, provider: FakeProvider, answer: Any
