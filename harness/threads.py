@@ -7,6 +7,7 @@ recorded as abandoned by then, or is by recovery.
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from queue import Empty, SimpleQueue
@@ -28,45 +29,47 @@ class ToolThreads:
         self._limit = limit
         self._idle_s = idle_s
         self._lock = threading.Lock()
-        self._jobs: SimpleQueue[Job] = SimpleQueue()
-        self._waiting = 0
         self._threads = 0
-        self._idle = 0
+        self._jobs: deque[Job] = deque()
+        """Waiting for a thread: there are any only while all threads are busy."""
+        self._idle: list[SimpleQueue[Job]] = []
+        """Where each idle thread waits for its next job."""
 
     def submit(self, call: Callable[[], Any]) -> Future[Any]:
         """The result of `call`, once a thread has run it; it can be cancelled until a thread begins."""
-        future: Future[Any] = Future()
+        job: Job = (call, Future())
         with self._lock:
-            if self._waiting >= self._idle and self._threads < self._limit:
-                threading.Thread(target=self._work, name="harness-tool", daemon=True).start()
+            if self._idle:
+                self._idle.pop().put(job)
+            elif self._threads < self._limit:
+                threading.Thread(target=self._work, args=(job,), name="harness-tool", daemon=True).start()
                 self._threads += 1
-            self._waiting += 1
-        self._jobs.put((call, future))
-        return future
+            else:
+                self._jobs.append(job)
+        return job[1]
 
-    def _work(self) -> None:
-        while (job := self._next()) is not None:
+    def _work(self, job: Job | None) -> None:
+        while job is not None:
             _run(*job)
             del job
+            job = self._next()
 
     def _next(self) -> Job | None:
-        """The job that has waited longest; None if there was none for so long that this thread is to end."""
+        """The thread's next job; None if there was none for so long that it is to end."""
+        place: SimpleQueue[Job] = SimpleQueue()
         with self._lock:
-            self._idle += 1
-        while True:
-            try:
-                job = self._jobs.get(timeout=self._idle_s)
-            except Empty:
-                job = None
+            if self._jobs:
+                return self._jobs.popleft()
+            self._idle.append(place)
+        try:
+            return place.get(timeout=self._idle_s)
+        except Empty:
             with self._lock:
-                if job is None and self._waiting >= self._idle:
-                    continue  # A job is on its way, and no other thread is free for it.
-                self._idle -= 1
-                if job is None:
+                if place in self._idle:
+                    self._idle.remove(place)
                     self._threads -= 1
-                else:
-                    self._waiting -= 1
-                return job
+                    return None
+        return place.get()
 
 
 def _run(call: Callable[[], Any], future: Future[Any]) -> None:
