@@ -95,8 +95,15 @@ __all__ = [
 
 
 def parse_event(fields: dict[str, Any]) -> Event:
-    """The typed event of a body's fields; `LookupError` for an unknown type, `ValueError` for a malformed body."""
+    """The typed event of a body's fields.
+
+    `LookupError` for a type or a version of it that is not known here, `ValueError` for a malformed body.
+    """
     model = EVENT_TYPES.get(fields.get("type", ""))
     if model is None:
         raise LookupError(f"unknown event type {fields.get('type')!r}")
+    known = model.model_fields["version"].default
+    version = fields.get("version", known)
+    if isinstance(version, int) and version != known:
+        raise LookupError(f"unknown version {version} of event type {fields['type']!r}")
     return model.model_validate(fields)
