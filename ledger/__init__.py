@@ -17,6 +17,7 @@ from ledger.errors import (
     OwnedElsewhere,
     RunIdTaken,
     RunNotFound,
+    RunUnreadable,
     SessionNotFound,
     TooLarge,
     UnsupportedUrl,
@@ -35,6 +36,7 @@ from ledger.records import (
     RunTrace,
     ToolInvocation,
 )
+from ledger.recovery import Recovery
 from ledger.writer import WriterLimits
 
 __all__ = [
@@ -60,11 +62,13 @@ __all__ = [
     "Page",
     "RebuildReport",
     "RecordedEvent",
+    "Recovery",
     "RunDetail",
     "RunIdTaken",
     "RunNotFound",
     "RunSummary",
     "RunTrace",
+    "RunUnreadable",
     "SessionNotFound",
     "TooLarge",
     "ToolInvocation",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import orjson
@@ -61,9 +62,22 @@ class Batch:
         self._new_streams: set[str] = set()
         self._ids: dict[tuple[str, str], tuple[int, bytes, bytes]] = {}
 
-    def another(self) -> Batch:
-        """An empty batch of the same transaction."""
-        return Batch(self.connection, self._heads, self.setting, self.recorded_us)
+    @contextlib.contextmanager
+    def single(self) -> Iterator[Batch]:
+        """A batch of its own in the same transaction, written at the block's end; an error takes back only its part."""
+        self.connection.execute("SAVEPOINT single")
+        single = Batch(self.connection, self._heads, self.setting, self.recorded_us)
+        try:
+            yield single
+            single.write()
+        except Exception as error:
+            # After any other error of the database the whole transaction is lost.
+            if isinstance(error, sqlite3.IntegrityError) or not isinstance(error, sqlite3.Error):
+                self.connection.execute("ROLLBACK TO single")
+                self.connection.execute("RELEASE single")
+            raise
+        self.connection.execute("RELEASE single")
+        single.committed()
 
     def undo(self) -> None:
         """Take back what was done on the connection so far; the transaction goes on as if it had just begun."""

@@ -192,3 +192,14 @@ class OwnedElsewhere(LedgerError, IllegalEvent):
     def __init__(self, run_id: str, event_type: str) -> None:
         IllegalEvent.__init__(self, event_type, f"run {run_id} belongs to another process")
         self.run_id = run_id
+
+
+class RunUnreadable(LedgerError, IllegalEvent):
+    """What is stored of a run adds up to nothing that this program understands, so nothing can follow it."""
+
+    code = "run_unreadable"
+
+    def __init__(self, run_id: str, detail: str) -> None:
+        IllegalEvent.__init__(self, "an event", f"what is stored of run {run_id} cannot be read ({detail})")
+        self.run_id = run_id
+        self.detail = detail

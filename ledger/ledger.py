@@ -20,7 +20,7 @@ from ledger.errors import LedgerUnreadable
 from ledger.migrate import OPEN_TIMEOUT_S, ensure_current, lock_of
 from ledger.reader import LedgerReader
 from ledger.rebuild import RebuildReport, rebuild_all
-from ledger.recovery import recover
+from ledger.recovery import Recovery, recover
 from ledger.store.lock import FileLock
 from ledger.store.owners import Owners
 from ledger.store.place import path_of
@@ -41,11 +41,8 @@ class _Parts:
     owner: FileLock
     writer: Writer
 
-    def recover(self, clock: WallClock) -> list[str]:
-        ended: list[str] = []
-        while some := self.writer.run(lambda batch: recover(batch, self.owners, clock.now_us())).result():
-            ended += some
-        return ended
+    def recover(self, clock: WallClock) -> Recovery:
+        return recover(lambda job, run_ids: self.writer.run(job, run_ids).result(), self.owners, clock)
 
     def close(self) -> None:
         self.writer.close()
@@ -62,12 +59,13 @@ class _Parts:
 class Ledger:
     """An open ledger: one file, which any number of processes may have open at the same time."""
 
-    def __init__(self, parts: _Parts, reader: LedgerReader, clock: WallClock, ids: IdSource) -> None:
+    def __init__(self, path: Path, parts: _Parts, clock: WallClock, ids: IdSource) -> None:
+        self._path = path
         self._parts = parts
-        self._reader = reader
+        self._reader = LedgerReader(path, clock)
         self._clock = clock
         self._ids = ids
-        self._is_closed = False
+        self._closing: asyncio.Task[None] | None = None
 
     @classmethod
     async def open(
@@ -96,7 +94,7 @@ class Ledger:
             # The thread cannot be stopped; what it opens must not stay open.
             opening.add_done_callback(_close_unwanted)
             raise
-        return cls(parts, LedgerReader(path, clock), clock, ids)
+        return cls(path, parts, clock, ids)
 
     @property
     def journal(self) -> Writer:
@@ -114,8 +112,8 @@ class Ledger:
         now_us = self._clock.now_us()
         await self._run(lambda batch: batch.open_session(session_id, now_us))
 
-    async def recover(self) -> list[str]:
-        """End the runs whose processes have died, and return their ids; opening a ledger has done so once."""
+    async def recover(self) -> Recovery:
+        """End the runs whose processes have died, as opening a ledger has done once."""
         return await asyncio.to_thread(self._parts.recover, self._clock)
 
     async def record_evaluation(
@@ -132,7 +130,7 @@ class Ledger:
         _check_keys(session_id, run_id)
         said = evaluation(self._ids, evaluator=evaluator, verdict=verdict, usage=usage, rationale=rationale)
         now_us = self._clock.now_us()
-        await self._run(lambda batch: said.record(batch, session_id, run_id, now_us))
+        await self._run(lambda batch: said.record(batch, session_id, run_id, now_us), run_id)
 
     async def record_feedback(
         self,
@@ -151,17 +149,25 @@ class Ledger:
         _check_keys(session_id, run_id)
         said = feedback(self._ids, useful=useful, actor=actor, comment=comment, verdict=verdict)
         now_us = self._clock.now_us()
-        return await self._run(lambda batch: said.record(batch, session_id, run_id, now_us))
+        return await self._run(lambda batch: said.record(batch, session_id, run_id, now_us), run_id)
 
     async def rebuild(self) -> RebuildReport:
         """Make every projection anew from events, run by run, while others go on appending."""
-        return await rebuild_all(self._run)
+        return await rebuild_all(self._path, self._run)
 
     async def close(self) -> None:
-        """Write what was submitted, then let go of the file; whoever opens it next ends the runs still open."""
-        if not self._is_closed:
-            self._is_closed = True
+        """Write what was submitted, then let go of the file; whoever opens it next ends the runs still open.
+
+        Whoever waits may be cancelled: closing goes on to its end, which a later call waits for.
+        """
+        if self._closing is None or self._closing.cancelled():
+            self._closing = asyncio.create_task(self._close())
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
+        try:
             await self._reader.close()
+        finally:
             await asyncio.to_thread(self._parts.close)
 
     async def __aenter__(self) -> Ledger:
@@ -172,9 +178,9 @@ class Ledger:
     ) -> None:
         await self.close()
 
-    async def _run(self, job: Callable[[Batch], T]) -> T:
+    async def _run(self, job: Callable[[Batch], T], *run_ids: str) -> T:
         # Whoever waits may be cancelled; the job is done all the same, or not at all.
-        return await asyncio.shield(asyncio.wrap_future(self._parts.writer.run(job)))
+        return await asyncio.shield(asyncio.wrap_future(self._parts.writer.run(job, run_ids)))
 
 
 def _open(

@@ -81,7 +81,8 @@ class LedgerReader:
 
     async def close(self) -> None:
         """Let go of the file, once the reads under way have ended."""
-        await asyncio.gather(*self._reads, return_exceptions=True)
+        if self._reads:
+            await asyncio.wait(self._reads)
         await self._engine.dispose()
 
     async def __aenter__(self) -> LedgerReader:
@@ -105,6 +106,8 @@ class LedgerReader:
         try:
             async with self._engine.begin() as connection:
                 return await connection.run_sync(read, *args, **kwargs)
+        except sa.exc.TimeoutError as error:
+            raise LedgerUnreadable(self._path, "is read by too many at once") from error
         except sa.exc.DBAPIError as error:
             raise LedgerUnreadable(self._path, f"cannot be read ({error.orig})") from error
 

@@ -1,30 +1,49 @@
 """Makes the projections anew from events: the same rows, byte for byte, or the events were right (SPEC E1).
 
-Runs are taken one by one, each in a transaction of its own, so that a rebuild never stands in anybody's way for long
-and loses nothing that is appended meanwhile. Rows that are as they should be are left alone.
+Each run and session is folded into tables beside the ledger and compared, as of one moment and without any lock. Only
+where its rows are not as they should be is it folded once more, in a write transaction of its own, and its rows
+replaced. So a rebuild stands in nobody's way where all is well, and loses nothing that is appended meanwhile.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+import asyncio
+import contextlib
+import sqlite3
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
-from itertools import islice
+from pathlib import Path
 from typing import Any
 
-from harness.events import Event, SessionOpened
-from harness.ids import run_stream, session_stream
+import sqlalchemy as sa
+from sqlalchemy.dialects import sqlite
+
+from harness.events import SessionOpened
+from harness.ids import session_stream
+from ledger import schema
 from ledger.batch import Batch
-from ledger.heads import PAGE_EVENTS, stored_events
+from ledger.errors import RunUnreadable
+from ledger.heads import fold_pages, stored_pages
 from ledger.projections.rows import SessionShare
-from ledger.projections.run import Changes, RunProjection, project_all
 from ledger.store import statements
+from ledger.store.probe import connect_to_read
 from ledger.store.rows import write_changes, write_rows
 
-PAGE_STREAMS = 500
+PAGE_STREAMS = 100
+PROJECTIONS = (
+    schema.diagnosis_run,
+    schema.agent_step,
+    schema.tool_invocation,
+    schema.case_library,
+    schema.chat_session,
+)
+CREATE_PROJECTIONS = tuple(str(sa.schema.CreateTable(table).compile(dialect=sqlite.dialect())) for table in PROJECTIONS)
 
 Runner = Callable[[Callable[[Batch], Any]], Awaitable[Any]]
+Fold = Callable[[sqlite3.Connection, sqlite3.Connection, str], None]
+"""Adds up the events that the first connection has of a run or session, into rows of the second one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +56,15 @@ class RebuildReport:
     runs_changed: tuple[str, ...]
     """Runs whose rows were not what their events add up to, and are now."""
     sessions_changed: tuple[str, ...]
+    runs_unreadable: tuple[str, ...]
+    """Runs that this program does not understand; their rows were left alone."""
     stray_count: int
     """Rows of runs or sessions that the log does not know; they are gone."""
 
     @property
     def is_clean(self) -> bool:
         """Whether every row was as it should be."""
-        return not (self.runs_changed or self.sessions_changed or self.stray_count)
+        return not (self.runs_changed or self.sessions_changed or self.runs_unreadable or self.stray_count)
 
 
 @dataclass(slots=True)
@@ -51,109 +72,151 @@ class _Tally:
     count: int = 0
     row_count: int = 0
     changed: list[str] = field(default_factory=list)
+    unreadable: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """Runs or sessions: which streams they are, which tables hold their rows, and how these are made."""
+
+    streams_after: str
+    tables: Sequence[tuple[str, str]]
+    fold: Fold
 
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """What became of the rows of one run or session."""
+    """What the rows of one run or session are, or were."""
 
+    key: str
     row_count: int
-    changed: bool
+    is_right: bool
 
 
-async def rebuild_all(run: Runner) -> RebuildReport:
+async def rebuild_all(path: Path, run: Runner) -> RebuildReport:
     """Rebuild everything; `run` does a job in a write transaction of its own."""
-    stray_count: int = await run(_delete_strays)
+    stray_count = 0
+    for find, delete in statements.STRAYS:
+        stray_count += await _delete_strays(path, run, find, delete)
     runs, sessions = _Tally(), _Tally()
-    await _rebuild_each(run, statements.RUNS_AFTER, rebuild_run, runs)
-    await _rebuild_each(run, statements.SESSIONS_AFTER, rebuild_session, sessions)
+    await _rebuild_each(path, run, RUNS, runs)
+    await _rebuild_each(path, run, SESSIONS, sessions)
     return RebuildReport(
         run_count=runs.count,
         session_count=sessions.count,
         row_count=runs.row_count + sessions.row_count,
         runs_changed=tuple(runs.changed),
         sessions_changed=tuple(sessions.changed),
+        runs_unreadable=tuple(runs.unreadable),
         stray_count=stray_count,
     )
 
 
-async def _rebuild_each(run: Runner, statement: str, rebuild: Callable[[str, Batch], Rebuilt], tally: _Tally) -> None:
+async def _delete_strays(path: Path, run: Runner, find: str, delete: str) -> int:
+    last, stray_count = "", 0
+    while keys := await asyncio.to_thread(_find_strays, path, find, last):
+        last = keys[-1]
+        stray_count += await run(partial(_delete_each, delete, keys))
+    return stray_count
+
+
+def _find_strays(path: Path, find: str, last: str) -> list[str]:
+    with contextlib.closing(connect_to_read(path)) as ledger:
+        return [row[0] for row in ledger.execute(find, (last, PAGE_STREAMS))]
+
+
+def _delete_each(delete: str, keys: Sequence[str], batch: Batch) -> int:
+    return sum(batch.connection.execute(delete, (key,)).rowcount for key in keys)
+
+
+async def _rebuild_each(path: Path, run: Runner, kind: _Kind, tally: _Tally) -> None:
     last = ""
-    while page := await run(partial(_streams_after, statement, last)):
+    while page := await asyncio.to_thread(_compare_page, path, kind, last):
         last = page[-1][0]
-        for _, key in page:
-            rebuilt: Rebuilt = await run(partial(rebuild, key))
+        for _, found in page:
             tally.count += 1
+            try:
+                rebuilt = found if found.is_right else await run(partial(_replace, kind, found.key))
+            except RunUnreadable as error:
+                tally.unreadable.append(error.run_id)
+                continue
             tally.row_count += rebuilt.row_count
-            if rebuilt.changed:
-                tally.changed.append(key)
+            if not rebuilt.is_right:
+                tally.changed.append(found.key)
 
 
-def _streams_after(statement: str, stream_id: str, batch: Batch) -> list[tuple[str, str]]:
-    return batch.connection.execute(statement, (stream_id, PAGE_STREAMS)).fetchall()
+def _compare_page(path: Path, kind: _Kind, last: str) -> list[tuple[str, Rebuilt]]:
+    """The next streams, and whether the rows of each are right."""
+    with contextlib.closing(connect_to_read(path)) as ledger, contextlib.closing(_empty_projections()) as beside:
+        streams = ledger.execute(kind.streams_after, (last, PAGE_STREAMS)).fetchall()
+        return [(stream_id, _compare(ledger, beside, kind, key)) for stream_id, key in streams]
 
 
-def _delete_strays(batch: Batch) -> int:
-    return sum(batch.connection.execute(statement).rowcount for statement in statements.DELETE_STRAYS)
+def _empty_projections() -> sqlite3.Connection:
+    """The tables of projections in a database that is nobody's, on disk where it grows large."""
+    beside = sqlite3.connect("", isolation_level=None)
+    for create in CREATE_PROJECTIONS:
+        beside.execute(create)
+    return beside
 
 
-def rebuild_run(run_id: str, batch: Batch) -> Rebuilt:
-    """Fold the run's events page by page, and replace its rows if they differ."""
-
-    def fold() -> None:
-        events = stored_events(batch.connection, run_stream(run_id))
-        run: RunProjection | None = None
-        for page in _pages(events):
-            changes = Changes()
-            run = project_all(run, page, changes)
-            changes.sessions.clear()
-            write_changes(batch.connection, changes)
-
-    return _replace(batch, statements.RUN_TABLES, run_id, fold)
-
-
-def rebuild_session(session_id: str, batch: Batch) -> Rebuilt:
-    """Add up the session's own events and its runs, and replace its row if that differs."""
-
-    def fold() -> None:
-        shares = [
-            SessionShare(session_id, event.occurred_us, event.occurred_us, 0, event.ttl_us)
-            for event in stored_events(batch.connection, session_stream(session_id))
-            if isinstance(event, SessionOpened)
-        ]
-        created_us, last_active_us, pairs = batch.connection.execute(
-            statements.RUNS_OF_SESSION, (session_id,)
-        ).fetchone()
-        if created_us is not None:
-            shares.append(SessionShare(session_id, created_us, last_active_us, pairs))
-        write_rows(batch.connection, statements.ADD_TO_SESSION, shares)
-
-    return _replace(batch, (statements.SESSION_TABLE,), session_id, fold)
+def _compare(ledger: sqlite3.Connection, beside: sqlite3.Connection, kind: _Kind, key: str) -> Rebuilt:
+    ledger.execute("BEGIN")
+    beside.execute("BEGIN")
+    try:
+        _, before = _digest(ledger, kind.tables, key)
+        kind.fold(ledger, beside, key)
+        row_count, after = _digest(beside, kind.tables, key)
+        return Rebuilt(key, row_count, before == after)
+    except RunUnreadable:
+        return Rebuilt(key, 0, is_right=False)
+    finally:
+        beside.execute("ROLLBACK")
+        ledger.execute("ROLLBACK")
 
 
-def _replace(batch: Batch, tables: Sequence[tuple[str, str]], key: str, fold: Callable[[], None]) -> Rebuilt:
+def _replace(kind: _Kind, key: str, batch: Batch) -> Rebuilt:
+    """Fold into the ledger itself; whether its rows were right, in which case nothing is written."""
     connection = batch.connection
-    _, before = _digest(batch, tables, key)
-    for _, delete in tables:
+    _, before = _digest(connection, kind.tables, key)
+    for _, delete in kind.tables:
         connection.execute(delete, (key,))
-    fold()
-    row_count, after = _digest(batch, tables, key)
+    kind.fold(connection, connection, key)
+    row_count, after = _digest(connection, kind.tables, key)
     if after == before:
         batch.undo()
-    return Rebuilt(row_count, changed=after != before)
+    return Rebuilt(key, row_count, before == after)
 
 
-def _digest(batch: Batch, tables: Sequence[tuple[str, str]], key: str) -> tuple[int, bytes]:
+def _fold_run(source: sqlite3.Connection, target: sqlite3.Connection, run_id: str) -> None:
+    for _, changes in fold_pages(source, run_id):
+        changes.sessions.clear()
+        write_changes(target, changes)
+
+
+def _fold_session(source: sqlite3.Connection, target: sqlite3.Connection, session_id: str) -> None:
+    shares = [
+        SessionShare(session_id, event.occurred_us, event.occurred_us, 0, event.ttl_us)
+        for page in stored_pages(source, session_stream(session_id))
+        for event in page
+        if isinstance(event, SessionOpened)
+    ]
+    created_us, last_active_us, pairs = source.execute(statements.RUNS_OF_SESSION, (session_id,)).fetchone()
+    if created_us is not None:
+        shares.append(SessionShare(session_id, created_us, last_active_us, pairs))
+    write_rows(target, statements.ADD_TO_SESSION, shares)
+
+
+RUNS = _Kind(statements.RUNS_AFTER, statements.RUN_TABLES, _fold_run)
+SESSIONS = _Kind(statements.SESSIONS_AFTER, (statements.SESSION_TABLE,), _fold_session)
+
+
+def _digest(connection: sqlite3.Connection, tables: Sequence[tuple[str, str]], key: str) -> tuple[int, bytes]:
     """Number and digest of the rows, read one by one."""
     digest, row_count = sha256(), 0
     for read, _ in tables:
-        for row in batch.connection.execute(read, (key,)):
+        for row in connection.execute(read, (key,)):
             digest.update(repr(row).encode("utf-8", "surrogatepass"))
             row_count += 1
         digest.update(b"\0")
     return row_count, digest.digest()
-
-
-def _pages(events: Iterator[Event]) -> Iterator[list[Event]]:
-    while page := list(islice(events, PAGE_EVENTS)):
-        yield page

@@ -57,8 +57,8 @@ class Store(Protocol):
     def append_all(self, appends: Sequence[Append]) -> list[Recorded | Exception]:
         """What became of each append; raises `LedgerUnavailable` if nothing was stored."""
 
-    def run(self, job: Callable[[Batch], T]) -> T:
-        """Whatever `job` does, in a transaction of its own."""
+    def run(self, job: Callable[[Batch], T], run_ids: Sequence[str] = ()) -> T:
+        """Whatever `job` does, in a transaction of its own; `run_ids` are the runs that it looks at."""
 
     def tidy(self, *, is_idle: bool) -> None:
         """A moment between two transactions; `is_idle` if nothing is waiting."""
@@ -76,6 +76,7 @@ class _Waiting:
 @dataclass(frozen=True, slots=True)
 class _Job:
     job: Callable[[Batch], Any]
+    run_ids: Sequence[str]
     future: Future[Any]
 
 
@@ -116,13 +117,13 @@ class Writer:
         self._put(_Waiting(append, future))
         return future
 
-    def run(self, job: Callable[[Batch], T]) -> Future[T]:
-        """Run `job` in a write transaction of its own, in turn."""
+    def run(self, job: Callable[[Batch], T], run_ids: Sequence[str] = ()) -> Future[T]:
+        """Run `job` in a write transaction of its own, in turn; `run_ids` are the runs that it looks at."""
         if self._is_forked():
             return _refused_in_child()
         future: Future[T] = Future()
         future.set_running_or_notify_cancel()
-        self._put(_Job(job, future))
+        self._put(_Job(job, run_ids, future))
         return future
 
     def close(self, timeout_s: float | None = None) -> None:
@@ -164,8 +165,7 @@ class Writer:
                 try:
                     pending = self._queue.get(timeout=None if is_tidy else self._limits.rest_after_s)
                 except Empty:
-                    self._tidy(is_idle=True)
-                    is_tidy = True
+                    is_tidy = self._tidy(is_idle=True)
                     continue
                 if pending is None:
                     break
@@ -238,17 +238,20 @@ class Writer:
         while len(self._broken) > self._limits.broken_runs_max:
             self._broken.popitem(last=False)
 
-    def _tidy(self, *, is_idle: bool) -> None:
+    def _tidy(self, *, is_idle: bool) -> bool:
+        """Whether that is done with; while others are writing it is put off."""
         try:
             self._store.tidy(is_idle=is_idle)
         except LedgerUnavailable:
             log.debug("others are writing: tidying the ledger is put off")
+            return False
         except Exception:
             log.exception("the ledger could not be tidied")
+        return True
 
     def _run(self, item: _Job) -> None:
         try:
-            result = self._store.run(item.job)
+            result = self._store.run(item.job, item.run_ids)
         except Exception as error:  # noqa: BLE001 - it is the caller's to see
             item.future.set_exception(error)
         else:

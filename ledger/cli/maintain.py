@@ -53,6 +53,8 @@ async def rebuild(db: str, as_json: bool) -> None:
             click.echo(f"changed: run {run_id}")
         for session_id in report.sessions_changed:
             click.echo(f"changed: session {session_id}")
+        for run_id in report.runs_unreadable:
+            click.echo(f"cannot be read: run {run_id}")
         if report.stray_count:
             click.echo(f"removed: {report.stray_count} rows of unknown runs or sessions")
     if not report.is_clean:

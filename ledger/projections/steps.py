@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from harness import events as e
-from harness.state import RUNNING
+from harness.state import RUNNING, scope_of
 from ledger.projections.rows import StepRow, ToolRow
 
 
@@ -28,11 +28,6 @@ def step_boundary(event: e.BoundaryEvent) -> str:
     return event.boundary.rpartition("/")[0]
 
 
-def scope_of(event: e.BoundaryEvent) -> str:
-    """The boundary's scope path; empty at the root of the run."""
-    return event.boundary.rsplit("/", 4)[0] if event.boundary.count("/") > 3 else ""
-
-
 def begin_step(event: e.AttemptStarted, step_no: int) -> LiveStep:
     """A step at its first attempt."""
     row = StepRow(
@@ -40,7 +35,7 @@ def begin_step(event: e.AttemptStarted, step_no: int) -> LiveStep:
         step_no=step_no,
         session_id=event.session_id,
         boundary=step_boundary(event),
-        scope=scope_of(event),
+        scope=scope_of(event.boundary),
         name=event.name,
         model=event.model,
         status=RUNNING,
@@ -101,7 +96,7 @@ def begin_tool(event: e.AttemptStarted, invocation_no: int) -> ToolRow:
         session_id=event.session_id,
         attempt_id=event.attempt_id,
         boundary=event.boundary,
-        scope=scope_of(event),
+        scope=scope_of(event.boundary),
         tool_name=event.name,
         call_id=event.call_id,
         tool_key=event.tool_key,

@@ -74,13 +74,14 @@ class SqliteStore:
         with lock.held(lock_timeout_s):
             self._connection = connect(path, lock_timeout_s)
             self._file = _file_at(path)
-        self._heads = RunHeads(self._connection)
+        self._heads = RunHeads(self._connection, setting.owner_id)
         self._commits = 0
         self._bytes = 0
 
     def append_all(self, appends: Sequence[Append]) -> list[Recorded | Exception]:
         """What became of each append, all durable in one transaction; `LedgerUnavailable` if nothing was stored."""
         results: list[Recorded | Exception] = []
+        self._heads.warm([append.run_id for append in appends])
         try:
             with self._transaction() as batch:
                 results = [_attempt(batch, append) for append in appends]
@@ -91,8 +92,9 @@ class SqliteStore:
         self._bytes += sum(append.size_bytes for append in appends)
         return results
 
-    def run(self, job: Callable[[Batch], T]) -> T:
-        """Whatever `job` does, in a transaction of its own."""
+    def run(self, job: Callable[[Batch], T], run_ids: Sequence[str] = ()) -> T:
+        """Whatever `job` does, in a transaction of its own; `run_ids` are the runs that it looks at."""
+        self._heads.warm(run_ids)
         try:
             with self._transaction() as batch:
                 result = job(batch)
@@ -164,18 +166,12 @@ class SqliteStore:
         results: list[Recorded | Exception] = []
         with self._transaction() as batch:
             for append in appends:
-                self._connection.execute("SAVEPOINT append")
                 try:
-                    single = batch.another()
-                    result = _attempt(single, append)
-                    single.write()
+                    with batch.single() as single:
+                        result = _attempt(single, append)
                 except sqlite3.IntegrityError as error:
-                    self._connection.execute("ROLLBACK TO append")
                     result = violated(error, append.event_type)
-                else:
-                    single.committed()
                 results.append(result)
-                self._connection.execute("RELEASE append")
         return results
 
     def _roll_back(self) -> None:

@@ -31,14 +31,14 @@ DATA_VERSION = "PRAGMA data_version"
 LAST_POS = "SELECT coalesce(max(pos), 0) FROM event"
 STREAM_EXISTS = "SELECT 1 FROM stream WHERE stream_id = ?"
 STREAM_HEAD = "SELECT session_id, head_seq, head_link, owner_id, owner_epoch FROM stream WHERE stream_id = ?"
-BODIES_AFTER = "SELECT seq, body FROM event WHERE stream_id = ? AND seq > ? ORDER BY seq LIMIT ?"
+BODIES_BETWEEN = "SELECT seq, body FROM event WHERE stream_id = ? AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?"
 FIND_EVENTS = (
     "SELECT event.event_id, event.seq, event.body_hash, event.link"
     " FROM json_each(?) AS wanted CROSS JOIN event"
     " WHERE event.stream_id = ? AND event.event_id = wanted.value"
 )
 OWNERS = "SELECT DISTINCT owner_id FROM stream WHERE owner_id IS NOT NULL AND owner_id <> ? ORDER BY owner_id"
-RUNS_OF_OWNER = "SELECT run_id FROM stream WHERE owner_id = ? ORDER BY run_id LIMIT ?"
+RUNS_OF_OWNER = "SELECT run_id FROM stream WHERE owner_id = ? AND stream_id > ? ORDER BY stream_id LIMIT ?"
 
 INSERT_STREAM = (
     "INSERT INTO stream (stream_id, kind, session_id, run_id, head_seq, head_link, owner_id, owner_epoch)"
@@ -97,11 +97,20 @@ RUN_TABLES = (
 """How to read and how to delete the rows of one run, in each table that has some."""
 SESSION_TABLE = _rows_of_run("chat_session", (*SessionShare._fields, "expires_us"), "session_id", "session_id")
 
-DELETE_STRAYS = (
-    "DELETE FROM diagnosis_run WHERE 'r:' || run_id NOT IN (SELECT stream_id FROM stream)",
-    "DELETE FROM agent_step WHERE 'r:' || run_id NOT IN (SELECT stream_id FROM stream)",
-    "DELETE FROM tool_invocation WHERE 'r:' || run_id NOT IN (SELECT stream_id FROM stream)",
-    "DELETE FROM case_library WHERE 'r:' || diagnosis_id NOT IN (SELECT stream_id FROM stream)",
-    "DELETE FROM chat_session WHERE 's:' || session_id NOT IN (SELECT stream_id FROM stream)",
+
+def _strays(table: str, key: str, prefix: str) -> tuple[str, str]:
+    unknown = f"NOT EXISTS (SELECT 1 FROM stream WHERE stream_id = '{prefix}' || {table}.{key})"  # noqa: S608 - names of ours
+    return (
+        f"SELECT DISTINCT {key} FROM {table} WHERE {key} > ? AND {unknown} ORDER BY {key} LIMIT ?",  # noqa: S608
+        f"DELETE FROM {table} WHERE {key} = ? AND {unknown}",  # noqa: S608
+    )
+
+
+STRAYS = (
+    _strays("diagnosis_run", "run_id", "r:"),
+    _strays("agent_step", "run_id", "r:"),
+    _strays("tool_invocation", "run_id", "r:"),
+    _strays("case_library", "diagnosis_id", "r:"),
+    _strays("chat_session", "session_id", "s:"),
 )
-"""Rows of runs and sessions that the log does not know; only a connection without triggers can have made them."""
+"""How to find and how to delete rows that the log does not know; only a connection without triggers can make some."""

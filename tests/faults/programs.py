@@ -63,7 +63,7 @@ async def fork(pipe: Connection, path: str) -> None:
     # A loop does not survive a fork, so the child gets a thread that has none.
     pipe.send(("child", await asyncio.to_thread(fork_and_wait, ledger, run)))
     async with await Ledger.open(path) as other:
-        pipe.send(("recovered", await other.recover()))
+        pipe.send(("recovered", list((await other.recover()).ended)))
     pipe.send(("next", ledger.journal.submit(run.transition("executor")).result().first_seq))
     await ledger.close()
 

@@ -53,7 +53,7 @@ async def test_everything_acknowledged_before_a_kill_is_there_after_it(path):  #
                 assert {tool.status for tool in trace.tool_invocations} <= {"SUCCESS", "ABANDONED"}
                 graph = trace.run.orchestration_trace
                 assert graph is None or [one["to"] for one in graph["transitions"]] == ["planner"]
-            assert await ledger.recover() == []
+            assert (await ledger.recover()).ended == ()
             assert (await ledger.rebuild()).is_clean
         for run_id in names:
             links_of(path, run_id)
@@ -63,8 +63,8 @@ async def test_everything_acknowledged_before_a_kill_is_there_after_it(path):  #
 async def test_a_run_whose_process_was_killed_is_ended_by_another_that_is_open_already(path):  # CASES 44
     async with await Ledger.open(path) as survivor:
         acknowledged = kill_after(start(programs.append, str(path), "run-1"), 5, 0.0)
-        assert await survivor.recover() == ["run-1"]
-        assert await survivor.recover() == []
+        assert (await survivor.recover()).ended == ("run-1",)
+        assert (await survivor.recover()).ended == ()
         events = await survivor.reader.events("session-1", "run-1", limit=5_000)
     ends = [event for event in events if event.type == "run.terminated"]
     assert [event.seq for event in ends] == [len(events)]

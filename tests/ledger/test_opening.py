@@ -317,6 +317,23 @@ async def test_a_ledger_that_was_opened_in_vain_is_closed_again(path):  # CASES 
             await asyncio.sleep(0.01)
 
 
+async def test_closing_that_was_cancelled_goes_on_and_can_be_waited_for(path):  # CASES 37
+    ledger = await Ledger.open(path)
+    ledger.journal.submit(ScriptedRun().start()).result()
+    reads = [asyncio.create_task(ledger.reader.trace("session-1", "run-1")) for _ in range(3)]
+    await asyncio.sleep(0)
+    for _ in range(3):
+        closing = asyncio.create_task(ledger.close())
+        await asyncio.sleep(0)
+        closing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+    await ledger.close()
+    assert open_files(path) == []
+    assert sorted(file.name for file in path.parent.iterdir()) == ["runs.db", "runs.db.lock"]
+    assert [(await read).run.summary.status for read in reads] == ["RUNNING"] * 3
+
+
 def open_files(path):
     """What this process has open of a ledger."""
     links = [str(entry.readlink()) for entry in Path("/proc/self/fd").iterdir() if entry.is_symlink()]

@@ -5,7 +5,9 @@ import asyncio
 import orjson
 import pytest
 
-from ledger.bytes import body_hash, next_link
+from ledger import Ledger, heads, rebuild
+from ledger.store.lock import FileLock
+from tests.ledger.future import insert_event
 from tests.ledger.scripted import ScriptedRun
 from tests.ledger.tables import dump
 
@@ -75,16 +77,19 @@ async def test_a_session_that_is_wrong_is_made_right(recorded, plain, spoil):
     assert dump(connection) == before
 
 
-async def test_rows_that_belong_to_no_run_are_removed(recorded, plain):
+@pytest.mark.parametrize("page_size", [1, 100])
+async def test_rows_that_belong_to_no_run_are_removed(recorded, plain, monkeypatch, page_size):
+    monkeypatch.setattr(rebuild, "PAGE_STREAMS", page_size)
     connection = plain()
     before = dump(connection)
     connection.execute("DROP TRIGGER agent_step_insert")
     connection.execute(
-        "INSERT INTO agent_step SELECT 'run-x', step_no, session_id, boundary, scope, name, model, status,"
+        "INSERT INTO agent_step SELECT stray, step_no, session_id, boundary, scope, name, model, status,"
         " attempt_count, started_us, started_elapsed_us, duration_us, input_tokens, output_tokens, failure,"
-        " error_digest, input_digest, output_digest FROM agent_step WHERE run_id = 'run-1'"
+        " error_digest, input_digest, output_digest FROM agent_step,"
+        " (SELECT 'run-x' AS stray UNION SELECT 'run-y') WHERE run_id = 'run-1'"
     )
-    assert (await recorded.rebuild()).stray_count == 1
+    assert (await recorded.rebuild()).stray_count == 2
     assert dump(connection) == before
 
 
@@ -109,27 +114,7 @@ async def test_an_event_type_of_the_future_is_kept_and_passed_over(ledger, plain
     submissions = list(run.whole())
     for submission in submissions[:3]:
         ledger.journal.submit(submission).result()
-    connection = plain()
-    pos, seq, link = connection.execute("SELECT pos, seq, link FROM event ORDER BY pos DESC LIMIT 1").fetchone()
-    body = orjson.dumps({"type": "mind.changed", "version": 1})
-    link = next_link(link, seq + 1, 5, body_hash(body))
-    row = (
-        pos + 1,
-        "r:run-1",
-        seq + 1,
-        "w9:1",
-        "mind.changed",
-        1,
-        "session-1",
-        "run-1",
-        5,
-        5,
-        body,
-        body_hash(body),
-        link,
-    )
-    connection.execute(f"INSERT INTO event VALUES ({', '.join('?' * len(row))})", row)
-    connection.execute("UPDATE stream SET head_seq = ?, head_link = ? WHERE stream_id = 'r:run-1'", (seq + 1, link))
+    insert_event(plain(), "run-1", "mind.changed", 1, orjson.dumps({"type": "mind.changed", "version": 1}))
     for submission in submissions[3:]:
         ledger.journal.submit(submission).result()
     assert (await ledger.rebuild()).is_clean
@@ -137,3 +122,34 @@ async def test_an_event_type_of_the_future_is_kept_and_passed_over(ledger, plain
     assert (trace.run.summary.status, trace.run.event_count) == ("SUCCESS", run.events_made + 1)
     types = [event.type for event in await ledger.reader.events("session-1", "run-1")]
     assert types.count("mind.changed") == 1
+
+
+async def test_a_rebuild_of_what_is_right_needs_no_lock(path):
+    async with await Ledger.open(path, lock_timeout_s=0.05) as ledger:
+        for submission in ScriptedRun().whole():
+            ledger.journal.submit(submission).result()
+        other = FileLock(path.with_name("runs.db.lock"))
+        other.acquire(1.0)
+        assert (await ledger.rebuild()).is_clean
+        other.close()
+
+
+async def test_an_annotation_of_a_long_run_folds_it_before_the_lock_is_taken(path, monkeypatch):
+    run = ScriptedRun()
+    submissions = (run.start(), *(run.transition(f"n{number}") for number in range(50)), run.end())
+    async with await Ledger.open(path) as ledger:
+        for submission in submissions:
+            ledger.journal.submit(submission).result()
+    async with await Ledger.open(path) as ledger:
+        folded = []
+        stored_pages = heads.stored_pages
+
+        def counted(connection, *place):
+            for page in stored_pages(connection, *place):
+                folded.append((connection.in_transaction, len(page)))
+                yield page
+
+        monkeypatch.setattr(heads, "stored_pages", counted)
+        monkeypatch.setattr(heads, "PAGE_EVENTS", 20)
+        await ledger.record_feedback("session-1", "run-1", useful=True)
+        assert folded == [(False, 20), (False, 20), (False, 12)]

@@ -2,11 +2,13 @@
 
 import asyncio
 
+import orjson
 import pytest
 
 from harness.errors import AlreadyTerminated
-from ledger import Ledger, LedgerReader, OwnedElsewhere
+from ledger import Ledger, LedgerReader, OwnedElsewhere, RunUnreadable, recovery
 from ledger.recovery import RUNS_AT_ONCE
+from tests.ledger.future import insert_event
 from tests.ledger.scripted import ScriptedRun
 
 
@@ -100,7 +102,7 @@ async def test_a_run_that_ended_is_left_alone(path, opened):
     run = ScriptedRun()
     await abandon(path, *run.whole())
     ledger = await opened()
-    assert await ledger.recover() == []
+    assert (await ledger.recover()).ended == ()
     assert await outcome(ledger, run) == ("SUCCESS", "COMPLETED")
 
 
@@ -108,7 +110,7 @@ async def test_a_living_owners_run_is_never_touched(opened):
     owner, other = await opened(), await opened()
     run = ScriptedRun()
     owner.journal.submit(run.start()).result()
-    assert await other.recover() == []
+    assert (await other.recover()).ended == ()
     assert await outcome(other, run) == ("RUNNING", None)
 
 
@@ -129,7 +131,7 @@ async def test_of_eight_recoverers_one_ends_the_run(path, opened):
     owner.journal.submit(run.start()).result()
     await owner.close()
     ended = await asyncio.gather(*(ledger.recover() for ledger in ledgers))
-    assert sorted(ended) == [[]] * 7 + [["run-1"]]
+    assert sorted(one.ended for one in ended) == [()] * 7 + [("run-1",)]
     assert (await ledgers[0].reader.trace("session-1", "run-1")).run.event_count == 2
 
 
@@ -140,7 +142,7 @@ async def test_an_owner_that_was_fenced_learns_the_outcome_at_its_next_append(pa
     (folder,) = path.parent.glob("*.owners")
     for file in folder.iterdir():  # as a restore of the database without its side files would
         file.unlink()
-    assert await other.recover() == ["run-1"]
+    assert (await other.recover()).ended == ("run-1",)
     error = ledger.journal.submit(run.transition("planner")).exception()
     assert isinstance(error, AlreadyTerminated)
     assert (error.outcome, error.reason) == ("FAILED", "HARNESS_LOST")
@@ -167,3 +169,68 @@ async def test_a_reader_sees_a_dead_run_running_until_somebody_recovers_it(path)
     await abandon(path, run.start())
     async with await LedgerReader.open(path) as reader:
         assert (await reader.trace("session-1", "run-1")).run.summary.status == "RUNNING"
+
+
+UNREADABLE = {
+    "no event": b"[]",
+    "no json": b"{",
+    "an event with a strange field": orjson.dumps({"type": "flow.selected", "version": 1, "mood": "good"}),
+    "an event that cannot come there": orjson.dumps(
+        ScriptedRun().attempt().succeed().events[0].model_dump(exclude_none=True)
+    ),
+}
+
+
+@pytest.mark.parametrize("body", UNREADABLE.values(), ids=UNREADABLE)
+async def test_a_run_that_cannot_be_read_stays_open_and_is_named_and_all_others_are_ended(path, opened, plain, body):
+    runs = [ScriptedRun(f"run-{number}") for number in range(3)]
+    await abandon(path, *(run.start() for run in runs))
+    insert_event(plain(), "run-1", orjson.loads(body)["type"] if body[1:2] == b'"' else "flow.selected", 1, body)
+    ledger = await opened()
+    assert [await outcome(ledger, run) for run in runs] == [
+        ("FAILED", "HARNESS_LOST"),
+        ("RUNNING", None),
+        ("FAILED", "HARNESS_LOST"),
+    ]
+    found = await ledger.recover()
+    assert (found.ended, found.unreadable) == ((), ("run-1",))
+    with pytest.raises(RunUnreadable):
+        await ledger.record_feedback("session-1", "run-1", useful=True)
+    report = await ledger.rebuild()
+    assert (report.runs_unreadable, report.runs_changed, report.is_clean) == (("run-1",), (), False)
+
+
+async def test_a_run_whose_end_the_database_refuses_is_named_and_all_others_are_ended(path, opened, plain):
+    runs = [ScriptedRun(f"run-{number}") for number in range(3)]
+    await abandon(path, *(run.start() for run in runs))
+    plain().execute(
+        "CREATE TRIGGER refuse BEFORE INSERT ON event WHEN NEW.run_id = 'run-1'"
+        " BEGIN SELECT RAISE(ABORT, 'no: not this one'); END"
+    )
+    ledger = await opened()
+    found = await ledger.recover()
+    assert (found.ended, found.unreadable) == ((), ("run-1",))
+    assert await outcome(ledger, runs[2]) == ("FAILED", "HARNESS_LOST")
+    ledger.journal.submit(ScriptedRun("run-4").start()).result()
+    assert (await ledger.rebuild()).is_clean
+
+
+async def test_unreadable_runs_never_stand_before_those_that_can_be_ended(path, opened, plain, monkeypatch):
+    monkeypatch.setattr(recovery, "RUNS_AT_ONCE", 2)
+    runs = [ScriptedRun(f"run-{number}") for number in range(7)]
+    await abandon(path, *(run.start() for run in runs))
+    for number in range(4):
+        insert_event(plain(), f"run-{number}", "flow.selected", 1, b"[]")
+    ledger = await opened()
+    assert [(await outcome(ledger, run))[0] for run in runs] == ["RUNNING"] * 4 + ["FAILED"] * 3
+
+
+async def test_a_version_of_the_future_is_passed_over_as_a_type_of_the_future_is(path, opened, plain):
+    run = ScriptedRun()
+    await abandon(path, run.start())
+    insert_event(plain(), "run-1", "attempt.started", 2, b'{"type":"attempt.started","version":2,"news":1}')
+    ledger = await opened()
+    assert await outcome(ledger, run) == ("FAILED", "HARNESS_LOST")
+    assert (await ledger.rebuild()).is_clean
+    events = await ledger.reader.events("session-1", "run-1")
+    assert [(event.type, event.version) for event in events][1:2] == [("attempt.started", 2)]

@@ -42,6 +42,29 @@ async def test_a_run_that_was_forgotten_is_folded_again_from_its_events(ledger, 
     assert (await ledger.rebuild()).is_clean
 
 
+async def test_a_running_run_of_ones_own_is_never_forgotten_however_many_there_are(ledger, path, monkeypatch):
+    monkeypatch.setattr(heads, "MAX_RUNS", 2)
+    runs = [ScriptedRun(f"run-{number}") for number in range(10)]
+    for run in runs:
+        ledger.journal.submit(run.start()).result()
+    async with await Ledger.open(path) as other:
+        for number in range(5):
+            other.journal.submit(ScriptedRun(f"other-{number}").start()).result()
+            other.journal.submit(ScriptedRun(f"other-{number}", writer_id="w2").request_cancellation()).result()
+        folded = []
+        stored_pages = heads.stored_pages
+        monkeypatch.setattr(heads, "stored_pages", lambda *place: (folded.append(place[2]), stored_pages(*place))[1])
+        for run in runs:
+            ledger.journal.submit(run.transition("planner")).result()
+        assert folded == []
+        known = ledger.journal.run(lambda batch: [len(batch._heads._own), len(batch._heads._others)])
+        assert known.result() == [10, 0]
+        for run in runs:
+            ledger.journal.submit(run.end()).result()
+        known = ledger.journal.run(lambda batch: [len(batch._heads._own), len(batch._heads._others)])
+        assert known.result() == [0, 2]
+
+
 async def test_a_refused_annotation_does_not_make_the_store_forget_anything(ledger, monkeypatch):
     run = ScriptedRun()
     for submission in (run.start(), run.transition("planner")):
@@ -52,7 +75,7 @@ async def test_a_refused_annotation_does_not_make_the_store_forget_anything(ledg
     def fail(*_):
         raise AssertionError("the run was folded again")
 
-    monkeypatch.setattr(heads, "stored_events", fail)
+    monkeypatch.setattr(heads, "stored_pages", fail)
     assert ledger.journal.submit(run.transition("executor")).result().first_seq == 3
 
 

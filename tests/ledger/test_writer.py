@@ -19,6 +19,8 @@ class FakeStore:
         self.groups: list[int] = []
         self.fail_next = False
         self.is_closed = False
+        self.tidied = 0
+        self.is_tidy = threading.Event()
 
     def append_all(self, appends):
         assert self.gate.wait(30)
@@ -28,11 +30,15 @@ class FakeStore:
             raise LedgerUnavailable("the disk is full")
         return [Recorded(1, len(append.events), bytes(32)) for append in appends]
 
-    def run(self, job):
+    def run(self, job, run_ids=()):
         return job(None)
 
     def tidy(self, *, is_idle):
-        """Nothing to do."""
+        if is_idle:
+            self.tidied += 1
+            if self.tidied < 3:
+                raise LedgerUnavailable("another process has held the lock")
+            self.is_tidy.set()
 
     def close(self):
         self.is_closed = True
@@ -45,7 +51,7 @@ def store():
 
 @pytest.fixture
 def writer(store):
-    writer = Writer(store, WriterLimits(permits_max=4, queue_bytes_max=10_000, batch_appends_max=10))
+    writer = Writer(store, WriterLimits(permits_max=4, queue_bytes_max=10_000, batch_appends_max=10, rest_after_s=0.01))
     yield writer
     store.gate.set()
     writer.close()
@@ -204,3 +210,10 @@ def test_closing_twice_is_closing_once(writer, store):
     writer.close()
     writer.close()
     assert store.is_closed
+
+
+def test_a_tidying_that_was_put_off_is_tried_again_while_nothing_else_is_to_do(writer, store, run):
+    store.gate.set()
+    writer.submit(run.start()).result()
+    assert store.is_tidy.wait(30)
+    assert store.tidied == 3
