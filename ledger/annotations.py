@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import Any, TypeVar
 
 from harness.content import Content, SealedContent, content_digest, encode_content
@@ -14,6 +13,7 @@ from harness.events.base import MAX_MAP_KEYS, MAX_SAFE_INTEGER
 from harness.ids import IdSource, check_code, check_name, run_stream
 from harness.journal import Submission
 from ledger.batch import Batch
+from ledger.bytes import case_id_of
 from ledger.errors import RunNotFound, TooLarge
 from ledger.heads import RunHead
 from ledger.prepared import prepare
@@ -106,11 +106,6 @@ def _check_counts(usage: Mapping[str, int] | None) -> dict[str, int] | None:
         if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= MAX_SAFE_INTEGER:
             raise InvalidInput("usage", f"must hold whole numbers from 0 to {MAX_SAFE_INTEGER}, not {count!r}")
     return counts or None
-
-
-def case_id_of(run_id: str) -> str:
-    """The id of the one case that can come of a run."""
-    return f"case-{sha256(run_id.encode('ascii')).hexdigest()[:24]}"
 
 
 def _head(batch: Batch, session_id: str, run_id: str) -> RunHead:

@@ -18,6 +18,7 @@ MAX_BODY_BYTES = 16_384
 
 BODY_DOMAIN = b"tachograph/body/v1\0"
 LINK_DOMAIN = b"tachograph/link/v1\0"
+CASE_DOMAIN = b"tachograph/case/v1\0"
 GENESIS_DOMAIN = b"tachograph/genesis/v1\0"
 
 
@@ -43,6 +44,11 @@ def next_link(prev_link: bytes, seq: int, recorded_us: int, hash_of_body: bytes)
     """The link of an event: it commits to everything before it in its stream."""
     place = seq.to_bytes(8, "big") + recorded_us.to_bytes(8, "big")
     return sha256(LINK_DOMAIN + prev_link + place + hash_of_body).digest()
+
+
+def case_id_of(run_id: str) -> str:
+    """The id of the one case that can come of a run."""
+    return f"case-{sha256(CASE_DOMAIN + run_id.encode('ascii')).hexdigest()}"
 
 
 def canonical(value: object) -> str:

@@ -195,7 +195,7 @@ def _open(
         with contextlib.ExitStack() as undo:
             lock = lock_of(path)
             undo.callback(lock.close)
-            _, identity = ensure_current(path, lock)
+            _, identity = ensure_current(path, lock, ids=ids)
             owners, owner_id = Owners(Path(f"{path}.owners")), ids.writer_id()
             with lock.held(OPEN_TIMEOUT_S):
                 owner = owners.register(owner_id)

@@ -8,6 +8,7 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from harness.errors import LedgerUnavailable
+from harness.ids import IdSource, RandomIds
 from ledger.errors import LedgerUnreadable
 from ledger.store.lock import FileLock
 from ledger.store.place import check_file_system, check_single_name, prepare_folder
@@ -32,16 +33,18 @@ def lock_of(path: Path) -> FileLock:
         raise LedgerUnreadable(path, f"cannot be locked ({error.strerror})") from error
 
 
-def ensure_current(path: Path, lock: FileLock, *, revision: str = HEAD_REVISION) -> tuple[str | None, Identity]:
+def ensure_current(
+    path: Path, lock: FileLock, *, revision: str = HEAD_REVISION, ids: IdSource | None = None
+) -> tuple[str | None, Identity]:
     """Make or upgrade the ledger where needed: the revision it was at (None for a new one), and what it is now.
 
-    Raises a `LedgerFileError`, and then nothing was changed.
+    A new ledger's permanent id is drawn from `ids`. Raises a `LedgerFileError`, and then nothing was changed.
     """
     with lock.held(OPEN_TIMEOUT_S):
         before = None if is_blank(path) else identify(path)
         if before is None or before.revision < revision:
             try:
-                _upgrade(path, revision)
+                _upgrade(path, revision, ids or RandomIds())
             except (sa.exc.DBAPIError, LedgerUnavailable) as error:
                 raise LedgerUnreadable(path, f"cannot be migrated ({error})") from error
         return (before.revision if before else None), identify(path)
@@ -53,7 +56,7 @@ def migrations_folder() -> Path:
     return inside if (inside / "env.py").is_file() else inside.parent.parent / "migrations"
 
 
-def _upgrade(path: Path, revision: str) -> None:
+def _upgrade(path: Path, revision: str, ids: IdSource) -> None:
     # A ledger that is up to date has no need of Alembic, which takes a while to import.
     from alembic import command
     from alembic.config import Config
@@ -64,6 +67,7 @@ def _upgrade(path: Path, revision: str) -> None:
     try:
         with engine.connect() as connection:
             config.attributes["connection"] = connection
+            config.attributes["ledger_id"] = ids.salt()[:16].hex()
             command.upgrade(config, revision)
             connection.commit()
     finally:

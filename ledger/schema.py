@@ -14,6 +14,8 @@ metadata = sa.MetaData()
 
 Int = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 """64 bits everywhere; on SQLite the name `INTEGER` makes `pos` the row id."""
+Id = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
+"""Compared byte by byte, as SQLite does by itself."""
 Json = sa.JSON(none_as_null=True)
 
 STREAM_IDENTITY = (
@@ -21,6 +23,11 @@ STREAM_IDENTITY = (
     " OR (kind = 'session' AND session_id IS NOT NULL AND run_id IS NULL AND stream_id = 's:' || session_id)"
     " OR (kind = 'sys' AND session_id IS NULL AND run_id IS NULL AND stream_id = 'sys')"
 )
+
+
+def _only_where(condition: str) -> dict[str, Any]:
+    """What makes an index partial."""
+    return {f"{dialect}_where": sa.text(condition) for dialect in ("sqlite", "postgresql")}
 
 
 def _required(name: str, kind: Any) -> sa.Column[Any]:
@@ -42,18 +49,22 @@ ledger_meta = sa.Table(
 stream = sa.Table(
     "stream",
     metadata,
-    sa.Column("stream_id", sa.Text, primary_key=True),
+    sa.Column("stream_id", Id, primary_key=True),
     _required("kind", sa.Text),
-    sa.Column("session_id", sa.Text),
-    sa.Column("run_id", sa.Text),
+    sa.Column("session_id", Id),
+    sa.Column("run_id", Id),
     _required("head_seq", Int),
     _required("head_link", sa.LargeBinary),
-    sa.Column("owner_id", sa.Text),
+    sa.Column("owner_id", Id),
     _required("owner_epoch", Int),
     sa.UniqueConstraint("run_id", "session_id", name="stream_run"),
     sa.CheckConstraint(STREAM_IDENTITY, name="stream_identity"),
     sa.CheckConstraint("head_seq >= 1 AND length(head_link) = 32", name="stream_head"),
-    sa.Index("stream_owner", "owner_id", sqlite_where=sa.text("owner_id IS NOT NULL")),
+    sa.Index(
+        "stream_owner",
+        "owner_id",
+        **_only_where("owner_id IS NOT NULL"),
+    ),
     sqlite_with_rowid=False,
 )
 
@@ -61,13 +72,13 @@ event = sa.Table(
     "event",
     metadata,
     sa.Column("pos", Int, primary_key=True, autoincrement=False),
-    sa.Column("stream_id", sa.Text, sa.ForeignKey("stream.stream_id"), nullable=False),
+    sa.Column("stream_id", Id, sa.ForeignKey("stream.stream_id"), nullable=False),
     _required("seq", Int),
-    _required("event_id", sa.Text),
+    _required("event_id", Id),
     _required("type", sa.Text),
     _required("version", Int),
-    sa.Column("session_id", sa.Text),
-    sa.Column("run_id", sa.Text),
+    sa.Column("session_id", Id),
+    sa.Column("run_id", Id),
     _required("occurred_us", Int),
     _required("recorded_us", Int),
     _required("body", sa.LargeBinary),
@@ -76,14 +87,19 @@ event = sa.Table(
     sa.UniqueConstraint("stream_id", "seq", name="event_seq"),
     sa.UniqueConstraint("stream_id", "event_id", name="event_event_id"),
     sa.CheckConstraint("length(body_hash) = 32 AND length(link) = 32", name="event_hashes"),
-    sa.Index("event_termination", "stream_id", unique=True, sqlite_where=sa.text("type = 'run.terminated'")),
+    sa.Index(
+        "event_termination",
+        "stream_id",
+        unique=True,
+        **_only_where("type = 'run.terminated'"),
+    ),
 )
 
 content = sa.Table(
     "content",
     metadata,
-    sa.Column("stream_id", sa.Text, sa.ForeignKey("stream.stream_id"), primary_key=True),
-    sa.Column("digest", sa.Text, primary_key=True),
+    sa.Column("stream_id", Id, sa.ForeignKey("stream.stream_id"), primary_key=True),
+    sa.Column("digest", Id, primary_key=True),
     sa.Column("salt", sa.LargeBinary),
     _required("size_bytes", Int),
     _required("media_type", sa.Text),
@@ -98,7 +114,7 @@ content = sa.Table(
 chat_session = sa.Table(
     "chat_session",
     metadata,
-    sa.Column("session_id", sa.Text, primary_key=True),
+    sa.Column("session_id", Id, primary_key=True),
     _required("created_us", Int),
     _required("last_active_us", Int),
     _required("message_pair_count", Int),
@@ -109,8 +125,8 @@ chat_session = sa.Table(
 diagnosis_run = sa.Table(
     "diagnosis_run",
     metadata,
-    sa.Column("run_id", sa.Text, primary_key=True),
-    _required("session_id", sa.Text),
+    sa.Column("run_id", Id, primary_key=True),
+    _required("session_id", Id),
     _required("status", sa.Text),
     sa.Column("outcome_reason", sa.Text),
     sa.Column("agent_flow", sa.Text),
@@ -119,8 +135,8 @@ diagnosis_run = sa.Table(
     sa.Column("actor", sa.Text),
     sa.Column("environment", sa.Text),
     sa.Column("labels", Json),
-    sa.Column("parent_run_id", sa.Text),
-    sa.Column("continues_run_id", sa.Text),
+    sa.Column("parent_run_id", Id),
+    sa.Column("continues_run_id", Id),
     sa.Column("traceparent", sa.Text),
     sa.Column("policy_digest", sa.Text),
     _required("limits", Json),
@@ -152,9 +168,9 @@ diagnosis_run = sa.Table(
 agent_step = sa.Table(
     "agent_step",
     metadata,
-    sa.Column("run_id", sa.Text, primary_key=True),
+    sa.Column("run_id", Id, primary_key=True),
     sa.Column("step_no", Int, primary_key=True, autoincrement=False),
-    _required("session_id", sa.Text),
+    _required("session_id", Id),
     _required("boundary", sa.Text),
     _required("scope", sa.Text),
     _required("name", sa.Text),
@@ -177,10 +193,10 @@ agent_step = sa.Table(
 tool_invocation = sa.Table(
     "tool_invocation",
     metadata,
-    sa.Column("run_id", sa.Text, primary_key=True),
+    sa.Column("run_id", Id, primary_key=True),
     sa.Column("invocation_no", Int, primary_key=True, autoincrement=False),
-    _required("session_id", sa.Text),
-    _required("attempt_id", sa.Text),
+    _required("session_id", Id),
+    _required("attempt_id", Id),
     _required("boundary", sa.Text),
     _required("scope", sa.Text),
     _required("tool_name", sa.Text),
@@ -202,9 +218,9 @@ tool_invocation = sa.Table(
 case_library = sa.Table(
     "case_library",
     metadata,
-    sa.Column("case_id", sa.Text, primary_key=True),
-    _required("diagnosis_id", sa.Text),
-    _required("session_id", sa.Text),
+    sa.Column("case_id", Id, primary_key=True),
+    _required("diagnosis_id", Id),
+    _required("session_id", Id),
     sa.Column("query_digest", sa.Text),
     sa.Column("answer_digest", sa.Text),
     _required("verdict", sa.Text),

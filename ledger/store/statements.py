@@ -51,7 +51,8 @@ INSERT_EVENT = (
 )
 INSERT_CONTENT = (
     "INSERT INTO content (stream_id, digest, salt, size_bytes, media_type, data, state) VALUES (?, ?, ?, ?, ?, ?, ?)"
-    " ON CONFLICT (stream_id, digest) DO NOTHING"
+    " ON CONFLICT (stream_id, digest) DO UPDATE SET data = excluded.data, state = excluded.state"
+    " WHERE content.state = 'digest_only' AND excluded.state = 'stored'"
 )
 
 UPSERT_RUN = _upsert("diagnosis_run", RunRow._fields, ("run_id",), RUN_FIXED)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import sqlalchemy as sa
-from alembic import op
+from alembic import context, op
 
 revision = "0001"
 down_revision = None
 
 Int = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 Text = sa.Text()
+Id = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 Bytes = sa.LargeBinary()
 Json = sa.JSON()
 
@@ -46,8 +49,10 @@ WHEN NEW.stream_id IS NOT OLD.stream_id OR NEW.kind IS NOT OLD.kind
 BEGIN SELECT RAISE(ABORT, 'stream_permanent: whose stream it is never changes'); END;
 
 CREATE TRIGGER stream_head BEFORE UPDATE ON stream
-WHEN NEW.head_seq < OLD.head_seq OR (NEW.head_seq = OLD.head_seq AND NEW.head_link IS NOT OLD.head_link)
-BEGIN SELECT RAISE(ABORT, 'stream_head: a head only moves forward'); END;
+WHEN (NEW.head_seq, NEW.head_link) IS NOT (OLD.head_seq, OLD.head_link)
+    AND (NEW.head_seq, NEW.head_link) IS NOT
+        (SELECT seq, link FROM event WHERE stream_id = NEW.stream_id ORDER BY seq DESC LIMIT 1)
+BEGIN SELECT RAISE(ABORT, 'stream_head: the head of a stream is its last event'); END;
 """
 
 # Before the insert, so that no REPLACE gets as far as deleting what is in its way.
@@ -87,19 +92,19 @@ BEGIN SELECT RAISE(ABORT, 'isolation: the session is not that of the run'); END;
 
 
 def upgrade() -> None:
-    _create_log()
+    meta = _create_log()
     _create_sessions_and_runs()
     _create_steps_and_tools()
     _create_cases()
     if op.get_context().dialect.name == "sqlite":
         _create_sqlite_triggers()
-    op.execute("INSERT INTO ledger_meta (key, value) VALUES ('ledger_id', lower(hex(randomblob(16))))")
-    op.execute("INSERT INTO ledger_meta (key, value) VALUES ('format_version', '1')")
-    op.execute("INSERT INTO ledger_meta (key, value) VALUES ('hash_version', '1')")
+    identity = {"ledger_id": context.config.attributes["ledger_id"], "format_version": "1", "hash_version": "1"}
+    op.bulk_insert(meta, [{"key": key, "value": value} for key, value in identity.items()])
 
 
-def _create_log() -> None:
-    op.create_table(
+def _create_log() -> sa.Table:
+    """The tables that events refer to; the first of them, which says what the ledger is."""
+    meta = op.create_table(
         "ledger_meta",
         sa.Column("key", Text, primary_key=True),
         sa.Column("value", Text, nullable=False),
@@ -107,30 +112,35 @@ def _create_log() -> None:
     )
     op.create_table(
         "stream",
-        sa.Column("stream_id", Text, primary_key=True),
+        sa.Column("stream_id", Id, primary_key=True),
         sa.Column("kind", Text, nullable=False),
-        sa.Column("session_id", Text),
-        sa.Column("run_id", Text),
+        sa.Column("session_id", Id),
+        sa.Column("run_id", Id),
         sa.Column("head_seq", Int, nullable=False),
         sa.Column("head_link", Bytes, nullable=False),
-        sa.Column("owner_id", Text),
+        sa.Column("owner_id", Id),
         sa.Column("owner_epoch", Int, nullable=False),
         sa.UniqueConstraint("run_id", "session_id", name="stream_run"),
         sa.CheckConstraint(STREAM_IDENTITY, name="stream_identity"),
         sa.CheckConstraint("head_seq >= 1 AND length(head_link) = 32", name="stream_head"),
         sqlite_with_rowid=False,
     )
-    op.create_index("stream_owner", "stream", ["owner_id"], sqlite_where=sa.text("owner_id IS NOT NULL"))
+    op.create_index(
+        "stream_owner",
+        "stream",
+        ["owner_id"],
+        **_only_where("owner_id IS NOT NULL"),
+    )
     op.create_table(
         "event",
         sa.Column("pos", Int, primary_key=True, autoincrement=False),
-        sa.Column("stream_id", Text, sa.ForeignKey("stream.stream_id"), nullable=False),
+        sa.Column("stream_id", Id, sa.ForeignKey("stream.stream_id"), nullable=False),
         sa.Column("seq", Int, nullable=False),
-        sa.Column("event_id", Text, nullable=False),
+        sa.Column("event_id", Id, nullable=False),
         sa.Column("type", Text, nullable=False),
         sa.Column("version", Int, nullable=False),
-        sa.Column("session_id", Text),
-        sa.Column("run_id", Text),
+        sa.Column("session_id", Id),
+        sa.Column("run_id", Id),
         sa.Column("occurred_us", Int, nullable=False),
         sa.Column("recorded_us", Int, nullable=False),
         sa.Column("body", Bytes, nullable=False),
@@ -141,28 +151,36 @@ def _create_log() -> None:
         sa.CheckConstraint("length(body_hash) = 32 AND length(link) = 32", name="event_hashes"),
     )
     op.create_index(
-        "event_termination", "event", ["stream_id"], unique=True, sqlite_where=sa.text("type = 'run.terminated'")
+        "event_termination",
+        "event",
+        ["stream_id"],
+        unique=True,
+        **_only_where("type = 'run.terminated'"),
     )
     op.create_table(
         "content",
-        sa.Column("stream_id", Text, sa.ForeignKey("stream.stream_id"), primary_key=True),
-        sa.Column("digest", Text, primary_key=True),
+        sa.Column("stream_id", Id, sa.ForeignKey("stream.stream_id"), primary_key=True),
+        sa.Column("digest", Id, primary_key=True),
         sa.Column("salt", Bytes),
         sa.Column("size_bytes", Int, nullable=False),
         sa.Column("media_type", Text, nullable=False),
-        sa.Column("encoding", Text),
-        sa.Column("key_id", Text),
+        *_texts("encoding", "key_id"),
         sa.Column("data", Bytes),
         sa.Column("state", Text, nullable=False),
         sa.CheckConstraint("state IN ('stored', 'digest_only', 'erased')", name="content_state"),
         sa.CheckConstraint("(state = 'stored') = (data IS NOT NULL)", name="content_data"),
     )
+    return meta
+
+
+def _only_where(condition: str) -> dict[str, Any]:
+    return {f"{dialect}_where": sa.text(condition) for dialect in ("sqlite", "postgresql")}
 
 
 def _create_sessions_and_runs() -> None:
     op.create_table(
         "chat_session",
-        sa.Column("session_id", Text, primary_key=True),
+        sa.Column("session_id", Id, primary_key=True),
         sa.Column("created_us", Int, nullable=False),
         sa.Column("last_active_us", Int, nullable=False),
         sa.Column("message_pair_count", Int, nullable=False),
@@ -171,20 +189,14 @@ def _create_sessions_and_runs() -> None:
     )
     op.create_table(
         "diagnosis_run",
-        sa.Column("run_id", Text, primary_key=True),
-        sa.Column("session_id", Text, nullable=False),
+        sa.Column("run_id", Id, primary_key=True),
+        sa.Column("session_id", Id, nullable=False),
         sa.Column("status", Text, nullable=False),
-        sa.Column("outcome_reason", Text),
-        sa.Column("agent_flow", Text),
-        sa.Column("agent", Text),
-        sa.Column("agent_version", Text),
-        sa.Column("actor", Text),
-        sa.Column("environment", Text),
+        *_texts("outcome_reason", "agent_flow", "agent", "agent_version", "actor", "environment"),
         sa.Column("labels", Json),
-        sa.Column("parent_run_id", Text),
-        sa.Column("continues_run_id", Text),
-        sa.Column("traceparent", Text),
-        sa.Column("policy_digest", Text),
+        sa.Column("parent_run_id", Id),
+        sa.Column("continues_run_id", Id),
+        *_texts("traceparent", "policy_digest"),
         sa.Column("limits", Json, nullable=False),
         sa.Column("usage", Json, nullable=False),
         sa.Column("usage_unknown_count", Int, nullable=False),
@@ -193,11 +205,7 @@ def _create_sessions_and_runs() -> None:
         sa.Column("updated_us", Int, nullable=False),
         sa.Column("ended_us", Int),
         sa.Column("elapsed_us", Int),
-        sa.Column("cancel_reason", Text),
-        sa.Column("query_digest", Text),
-        sa.Column("answer_digest", Text),
-        sa.Column("error_type", Text),
-        sa.Column("error_digest", Text),
+        *_texts("cancel_reason", "query_digest", "answer_digest", "error_type", "error_digest"),
         sa.Column("refused", Json),
         sa.Column("degraded", Int, nullable=False),
         sa.Column("step_count", Int, nullable=False),
@@ -214,9 +222,9 @@ def _create_sessions_and_runs() -> None:
 def _create_steps_and_tools() -> None:
     op.create_table(
         "agent_step",
-        sa.Column("run_id", Text, primary_key=True),
+        sa.Column("run_id", Id, primary_key=True),
         sa.Column("step_no", Int, primary_key=True, autoincrement=False),
-        sa.Column("session_id", Text, nullable=False),
+        sa.Column("session_id", Id, nullable=False),
         sa.Column("boundary", Text, nullable=False),
         sa.Column("scope", Text, nullable=False),
         sa.Column("name", Text, nullable=False),
@@ -228,16 +236,16 @@ def _create_steps_and_tools() -> None:
         sa.Column("duration_us", Int),
         sa.Column("input_tokens", Int),
         sa.Column("output_tokens", Int),
-        *_failure_and_contents(),
+        *_texts("failure", "error_digest", "input_digest", "output_digest"),
         _of_a_run("run_id"),
         sqlite_with_rowid=False,
     )
     op.create_table(
         "tool_invocation",
-        sa.Column("run_id", Text, primary_key=True),
+        sa.Column("run_id", Id, primary_key=True),
         sa.Column("invocation_no", Int, primary_key=True, autoincrement=False),
-        sa.Column("session_id", Text, nullable=False),
-        sa.Column("attempt_id", Text, nullable=False),
+        sa.Column("session_id", Id, nullable=False),
+        sa.Column("attempt_id", Id, nullable=False),
         sa.Column("boundary", Text, nullable=False),
         sa.Column("scope", Text, nullable=False),
         sa.Column("tool_name", Text, nullable=False),
@@ -248,7 +256,7 @@ def _create_steps_and_tools() -> None:
         sa.Column("started_us", Int, nullable=False),
         sa.Column("started_elapsed_us", Int, nullable=False),
         sa.Column("duration_us", Int),
-        *_failure_and_contents(),
+        *_texts("failure", "error_digest", "input_digest", "output_digest"),
         _of_a_run("run_id"),
         sqlite_with_rowid=False,
     )
@@ -257,11 +265,10 @@ def _create_steps_and_tools() -> None:
 def _create_cases() -> None:
     op.create_table(
         "case_library",
-        sa.Column("case_id", Text, primary_key=True),
-        sa.Column("diagnosis_id", Text, nullable=False),
-        sa.Column("session_id", Text, nullable=False),
-        sa.Column("query_digest", Text),
-        sa.Column("answer_digest", Text),
+        sa.Column("case_id", Id, primary_key=True),
+        sa.Column("diagnosis_id", Id, nullable=False),
+        sa.Column("session_id", Id, nullable=False),
+        *_texts("query_digest", "answer_digest"),
         sa.Column("verdict", Text, nullable=False),
         sa.Column("withdrawn", Int, nullable=False),
         sa.Column("created_us", Int, nullable=False),
@@ -270,8 +277,8 @@ def _create_cases() -> None:
     )
 
 
-def _failure_and_contents() -> list[sa.Column[str]]:
-    return [sa.Column(name, Text) for name in ("failure", "error_digest", "input_digest", "output_digest")]
+def _texts(*names: str) -> list[sa.Column[str]]:
+    return [sa.Column(name, Text) for name in names]
 
 
 def _of_a_run(run_id: str) -> sa.ForeignKeyConstraint:

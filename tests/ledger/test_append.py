@@ -95,6 +95,24 @@ async def test_a_payload_of_6_mb_is_stored_whole_and_its_neighbours_too(ledger, 
     assert [len(tool.output.data) for tool in trace.tool_invocations] == [5, 6_000_000, 9]
 
 
+async def test_a_content_of_which_only_the_digest_was_kept_gets_its_data_when_they_come(ledger, started, plain):  # D10
+    rows = []
+    for keep in (False, True, False):
+        ledger.journal.submit(started.attempt().start("the same words", keep=keep)).result()
+        rows += plain().execute("SELECT state, data, size_bytes FROM content WHERE size_bytes = 14").fetchall()
+    assert rows == [("digest_only", None, 14), ("stored", b"the same words", 14), ("stored", b"the same words", 14)]
+
+
+async def test_a_content_that_was_erased_stays_erased_whatever_comes(ledger, started, plain):  # E10
+    erase = "UPDATE content SET state = 'erased', data = NULL, salt = NULL WHERE size_bytes = 14"
+    ledger.journal.submit(started.attempt().start("the same words")).result()
+    plain().execute(erase)
+    for keep in (False, True):
+        ledger.journal.submit(started.attempt().start("the same words", keep=keep)).result()
+    rows = plain().execute("SELECT state, data, salt FROM content WHERE size_bytes = 14").fetchall()
+    assert rows == [("erased", None, None)]
+
+
 async def test_a_content_above_the_limit_is_refused_with_its_size_and_the_limit(ledger, started):  # CASES 26
     huge = SealedContent("0" * 64, b"\0" * 32, MAX_CONTENT_BYTES + 1, "text/plain", bytes(MAX_CONTENT_BYTES + 1))
     before = ledger.journal.submit(started.transition("planner"))

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from harness import events as e
 from harness.content import Content, content_digest
-from ledger.bytes import MAX_BODY_BYTES, body_hash, body_of, canonical, genesis_link, next_link
+from harness.ids import check_id
+from ledger.bytes import MAX_BODY_BYTES, body_hash, body_of, canonical, case_id_of, genesis_link, next_link
 from ledger.errors import TooLarge
 from tests.ledger.scripted import ScriptedRun
 
@@ -73,6 +74,13 @@ def test_a_content_digest_is_a_hash_over_salt_media_type_and_data(content):
     assert content_digest(salt, Content(data, content["media_type"])) == content["digest"]
     plain = b"tachograph/content/v1\0" + salt + content["media_type"].encode() + b"\0" + data
     assert hashlib.sha256(plain).hexdigest() == content["digest"]
+
+
+@pytest.mark.parametrize("case", GOLDEN["cases"], ids=lambda case: case["case_id"][:13])
+def test_the_id_of_a_case_is_a_hash_over_the_id_of_its_run(case):
+    assert case_id_of(case["run_id"]) == case["case_id"] == check_id("case_id", case["case_id"])
+    plain = hashlib.sha256(b"tachograph/case/v1\0" + case["run_id"].encode()).hexdigest()
+    assert case["case_id"] == f"case-{plain}"
 
 
 names = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), min_size=1, max_size=40)

@@ -56,6 +56,10 @@ ATTACKS = {
     "another name for a stream": "UPDATE stream SET stream_id = 'r:run-3', run_id = 'run-3' WHERE run_id = 'run-2'",
     "a head that goes back": "UPDATE stream SET head_seq = head_seq - 1 WHERE stream_id = 'r:run-1'",
     "a head that changes in place": "UPDATE stream SET head_link = zeroblob(32) WHERE stream_id = 'r:run-1'",
+    "a head ahead of the events": "UPDATE stream SET head_seq = head_seq + 1 WHERE stream_id = 'r:run-2'",
+    "a head far ahead": "UPDATE stream SET head_seq = 99, head_link = zeroblob(32) WHERE stream_id = 'r:run-2'",
+    "another events head": "UPDATE stream SET (head_seq, head_link) ="
+    " (SELECT seq, link FROM event WHERE run_id = 'run-1' AND seq = 2) WHERE stream_id = 'r:run-1'",
     "replace of a stream": "REPLACE INTO stream SELECT stream_id, kind, session_id, run_id, 1, zeroblob(32), NULL, 0"
     " FROM stream WHERE stream_id = 'r:run-1'",
     "another ledger id": "UPDATE ledger_meta SET value = 'x' WHERE key = 'ledger_id'",

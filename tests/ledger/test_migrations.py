@@ -1,14 +1,19 @@
 """The schema: made from nothing, brought up to date with rows in it, the same for everybody."""
 
 import asyncio
+import io
 import re
 import sqlite3
 
 import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.migration import MigrationContext
+from alembic.runtime.environment import EnvironmentContext
 from alembic.script import ScriptDirectory
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.schema import CreateIndex, CreateTable
 
 from ledger import Ledger, LedgerReader
 from ledger.migrate import ensure_current, lock_of, migrations_folder
@@ -122,6 +127,41 @@ def test_each_ledger_has_an_identity_of_its_own(tmp_path):  # D20
     assert first.ledger_id != second.ledger_id
     assert re.fullmatch("[0-9a-f]{32}", first.ledger_id)
     assert migrate(tmp_path / "a.db")[1] == first
+
+
+@pytest.fixture(scope="module")
+def for_postgresql():
+    """What the migrations would say to a PostgreSQL server."""
+    config, script, said = Config(), ScriptDirectory(str(migrations_folder())), io.StringIO()
+    config.attributes["ledger_id"] = "0123456789abcdef" * 2
+    with EnvironmentContext(config, script, fn=lambda *_: script._upgrade_revs("head", None), as_sql=True) as context:
+        context.configure(dialect_name="postgresql", output_buffer=said)
+        with context.begin_transaction():
+            context.run_migrations()
+    return re.sub(r"\s+", " ", said.getvalue())
+
+
+def test_on_postgresql_the_schema_is_that_of_the_tables_in_code(for_postgresql):
+    dialect = postgresql.dialect()
+    for table in metadata.tables.values():
+        for construct in (CreateTable(table), *map(CreateIndex, table.indexes)):
+            code = re.sub(r"\s+", " ", str(construct.compile(dialect=dialect))).strip()
+            assert code.replace("orchestration_trace JSON, ", "") in for_postgresql
+
+
+def test_on_postgresql_ids_are_compared_as_bytes_and_indexes_are_partial(for_postgresql):
+    names = "(?:stream|session|run|event|owner|case|diagnosis|attempt)_id|digest"
+    ids = re.findall(rf'\b({names}) TEXT( COLLATE "C")?', for_postgresql)
+    assert len(ids) > 15
+    assert {collation for _, collation in ids} == {' COLLATE "C"'}
+    assert "ON stream (owner_id) WHERE owner_id IS NOT NULL" in for_postgresql
+    assert "ON event (stream_id) WHERE type = 'run.terminated'" in for_postgresql
+
+
+def test_on_postgresql_the_ledger_has_the_identity_it_is_given(for_postgresql):
+    assert f"VALUES ('ledger_id', '{'0123456789abcdef' * 2}')" in for_postgresql
+    assert "randomblob" not in for_postgresql
+    assert "TRIGGER" not in for_postgresql
 
 
 async def test_0002_adds_one_nullable_json_column_and_changes_nothing_else(at_0001, connect):  # R14
