@@ -20,7 +20,7 @@ from ledger.cursor import RunCursor
 from ledger.errors import LedgerUnreadable
 from ledger.records import ChatSession, Page, RecordedEvent, RunSummary, RunTrace
 from ledger.store.place import path_of
-from ledger.store.probe import require_current, uri_of
+from ledger.store.probe import can_share, read_address, require_current
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -37,8 +37,13 @@ class LedgerReader:
         self._path = path
         self._clock = clock
         self._reads: set[asyncio.Task[Any]] = set()
-        address = sa.URL.create("sqlite+aiosqlite", database=uri_of(path), query={"mode": "ro", "uri": "true"})
-        self._engine = create_async_engine(address, connect_args={"timeout": BUSY_TIMEOUT_S})
+        # Where a reader can make no side file it looks anew, at each read, whether somebody writes.
+        self._engine = create_async_engine(
+            "sqlite+aiosqlite:///ledger",
+            poolclass=None if can_share(path) else sa.NullPool,
+            connect_args={"timeout": BUSY_TIMEOUT_S, "uri": True},
+        )
+        sa.event.listen(self._engine.sync_engine, "do_connect", self._choose_address)
         # The driver's own transactions would begin at the first write, that is never; a trace needs one moment.
         sa.event.listen(self._engine.sync_engine, "connect", _leave_transactions_to_us)
         sa.event.listen(self._engine.sync_engine, "begin", _begin)
@@ -92,6 +97,9 @@ class LedgerReader:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+    def _choose_address(self, dialect: object, record: object, args: list[Any], kwargs: object) -> None:
+        args[0] = read_address(self._path)
 
     async def _read(self, read: Callable[Concatenate[sa.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         # Whoever asked may be cancelled: the read goes on to its end, or its connection would be lost in mid-air.

@@ -82,21 +82,34 @@ def _read_identity(path: Path, has_log: bool) -> Identity:
 
 def _connect(path: Path, has_log: bool) -> sqlite3.Connection:
     """Without a log beside it the file is all there is, and reading it as immutable leaves no trace."""
-    mode = "mode=ro" if has_log else "mode=ro&immutable=1"
     try:
-        return sqlite3.connect(f"{uri_of(path)}?{mode}", uri=True)
+        return sqlite3.connect(_address(path, is_alone=not has_log), uri=True)
     except sqlite3.Error as error:
         raise LedgerUnreadable(path, f"cannot be read ({error})") from error
 
 
+def can_share(path: Path) -> bool:
+    """Whether a reader there can make the side file that SQLite needs to read while others write."""
+    return os.access(path.parent, os.W_OK)
+
+
+def read_address(path: Path) -> str:
+    """How SQLite is to open the ledger for reading.
+
+    Where a reader can make no side file, and there is none, nobody is writing: the file is all there is.
+    """
+    is_alone = not can_share(path) and not _has_log(path) and not Path(f"{path}-shm").exists()
+    return _address(path, is_alone=is_alone)
+
+
 def connect_to_read(path: Path) -> sqlite3.Connection:
     """A plain connection that cannot write, for as long as it takes to look at something."""
-    return sqlite3.connect(f"{uri_of(path)}?mode=ro", uri=True, isolation_level=None)
+    return sqlite3.connect(_address(path, is_alone=False), uri=True, isolation_level=None)
 
 
-def uri_of(path: Path) -> str:
-    """The file as SQLite takes it with options: any bytes that a file's name may have."""
-    return f"file:{quote(os.fsencode(path))}"
+def _address(path: Path, *, is_alone: bool) -> str:
+    # The name may have any bytes.
+    return f"file:{quote(os.fsencode(path))}?mode=ro{'&immutable=1' if is_alone else ''}"
 
 
 def _has_log(path: Path) -> bool:

@@ -10,8 +10,10 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
-from ledger import Ledger
+from ledger import Ledger, LedgerReader
 from tests.ledger.scripted import ScriptedRun
+
+NOBODY = 65534
 
 
 async def append(pipe: Connection, path: str, run_id: str) -> None:
@@ -77,6 +79,16 @@ def fork_and_wait(ledger: Ledger, run: ScriptedRun) -> int:
     refused = all("forked" in str(future.exception(5)) for future in futures)
     ledger.journal.close()
     os._exit(0 if refused else 3)
+
+
+async def read_as_guest(pipe: Connection, other_path: str, path: str) -> None:
+    """Read as somebody who may not write there, which to the superuser does not apply."""
+    async with await LedgerReader.open(other_path) as reader:
+        await reader.recent_runs()  # imports all that reading needs, perhaps from where only the superuser may read
+    if os.geteuid() == 0:
+        os.setuid(NOBODY)
+    async with await LedgerReader.open(path) as reader:
+        pipe.send([run.status for run in (await reader.recent_runs()).rows])
 
 
 async def leave(path: str, how: str) -> None:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from ledger import Ledger, LedgerReader
 from tests.faults import programs
 from tests.faults.processes import links_of, start
 from tests.ledger.blank import blank_at
+from tests.ledger.scripted import ScriptedRun
 
 ROOT = Path(__file__).parent.parent.parent
 PROCESSES = 8
@@ -60,6 +62,23 @@ def test_a_forked_child_can_neither_use_nor_harm_its_parents_ledger(path):
     assert program.process.exitcode == 0
     program.pipe.close()
     assert len(links_of(path, "run-1")) == 2
+
+
+async def test_a_closed_ledger_can_be_read_by_those_who_cannot_write_its_folder(path):
+    with tempfile.TemporaryDirectory() as name:  # the folders of pytest are open to their owner only
+        folder = Path(name)
+        closed = blank_at(folder / "runs.db")
+        async with await Ledger.open(closed) as ledger:
+            for submission in ScriptedRun().whole():
+                ledger.journal.submit(submission).result()
+        closed.chmod(0o444)
+        folder.chmod(0o555)
+        program = start(programs.read_as_guest, str(path), str(closed))
+        assert program.pipe.recv() == ["SUCCESS"]
+        program.process.join(30)
+        program.pipe.close()
+        assert sorted(file.name for file in folder.iterdir()) == ["runs.db", "runs.db.lock"]
+        folder.chmod(0o755)
 
 
 @pytest.mark.parametrize("how", ["return", "raise"])

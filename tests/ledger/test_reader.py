@@ -8,8 +8,10 @@ import pytest
 
 from harness.errors import InvalidInput
 from ledger import InvalidCursor, Ledger, LedgerReader, LedgerUnreadable, RunNotFound, SessionNotFound, query
+from ledger import reader as reader_module
 from ledger.cursor import RunCursor
 from ledger.records import RunTrace
+from ledger.store import probe
 from tests.ledger.scripted import ScriptedRun, seal
 
 
@@ -263,3 +265,31 @@ async def test_a_file_that_breaks_while_it_is_read_is_an_error_of_ours(recorded,
         connection.close()
         with pytest.raises(LedgerUnreadable):
             await reader.session("session-1")
+
+
+async def test_where_a_reader_can_make_no_side_file_it_needs_none_and_sees_what_others_write(path, monkeypatch):
+    async with await Ledger.open(path) as ledger:
+        ledger.journal.submit(ScriptedRun().start()).result()
+    monkeypatch.setattr(probe, "can_share", lambda _: False)
+    monkeypatch.setattr(reader_module, "can_share", lambda _: False)
+    before = sorted(path.parent.iterdir())
+    async with await LedgerReader.open(path) as reader:
+        assert len((await reader.recent_runs()).rows) == 1
+        assert sorted(path.parent.iterdir()) == before
+        async with await Ledger.open(path) as ledger:
+            ledger.journal.submit(ScriptedRun("run-2").start()).result()
+            assert len((await reader.recent_runs()).rows) == 2
+        assert len((await reader.recent_runs()).rows) == 2
+        assert sorted(path.parent.iterdir()) == before
+
+
+async def test_more_reads_than_there_are_connections_for_is_an_error_of_ours(recorded, monkeypatch):
+    monkeypatch.setattr(recorded.reader._engine.pool, "_timeout", 0.01)
+    connections = [recorded.reader._engine.connect() for _ in range(15)]
+    for connection in connections:
+        await connection.start()
+    with pytest.raises(LedgerUnreadable, match="too many"):
+        await recorded.reader.recent_runs()
+    for connection in connections:
+        await connection.close()
+    await recorded.reader.recent_runs()
