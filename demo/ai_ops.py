@@ -44,8 +44,7 @@ async def _report(trip: Trip, question: str) -> tuple[str, RuleEvaluation]:
     found = await investigate(trip.branch("inspector"), [user(question)], prompt=INVESTIGATE, step="inspector")
     if found.failure is not None:
         raise found.failure
-    reply = await trip.branch("reporter").ask("reporter", [system(ANSWER), user(question), *found.messages])
-    report = reply.content or ""
+    report = await trip.branch("reporter").text("reporter", [system(ANSWER), user(question), *found.messages])
 
     def evaluate(run: RunContext) -> RuleEvaluation:
         return evaluate_report(report, found.results)

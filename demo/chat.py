@@ -51,5 +51,4 @@ def conversation_of(turns: Sequence[Turn], question: str) -> tuple[Message, ...]
 
 async def _simple(trip: Trip, conversation: Sequence[Message]) -> GraphAnswer:
     """One model call, without a look at the machine."""
-    reply = await trip.ask("chat", [system(CHAT), *conversation])
-    return GraphAnswer(reply.content or "", degraded=False)
+    return GraphAnswer(await trip.text("chat", [system(CHAT), *conversation]), degraded=False)

@@ -10,12 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import orjson
 import psutil
 
 from demo.bounds import ARGUMENT_REPAIRS_MAX, INVESTIGATION_ROUNDS_MAX, TOOL_CALLS_PER_REPLY_MAX
 from demo.errors import DemoError
 from demo.model import Message, ModelFailed, Trip, system
 from demo.rules.results import Result, parse_result
+from demo.text import whole
 from demo.tools import TOOLS, ToolError, find_tool
 from harness import InvalidInput, OperationKind, ToolCallKeyFactory
 from harness.adapters.openai import ChatReply, ToolCall
@@ -108,14 +110,14 @@ async def call_tool(trip: Trip, call: ToolCall) -> str:
         )
     except TOOL_FAILURES as error:
         return _error_json(error)
-    return json.dumps(result, ensure_ascii=False)
+    return whole(json.dumps(result, ensure_ascii=False))
 
 
 def _arguments(call: ToolCall) -> dict[str, Any]:
     """The arguments as an object; what is none is handed on for the tool to refuse, so that the refusal is recorded."""
     try:
-        value = json.loads(call.arguments or "{}")
-    except ValueError:
+        value = orjson.loads(call.arguments or "{}")
+    except orjson.JSONDecodeError:
         value = call.arguments
     return value if isinstance(value, dict) else {"not_an_object": value}
 

@@ -6,12 +6,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+import httpx2
 import openai
 
 from demo.errors import DemoError
+from demo.text import is_blank, whole
 from demo.tools import Sources
-from harness import Harness, OperationKind, RunContext, TypedFailure
-from harness.adapters.openai import Chat, ChatReply
+from harness import FailureType, Harness, OperationKind, RunContext, TypedFailure
+from harness.adapters.openai import Chat, ChatReply, ToolCall
 
 Message = dict[str, Any]
 
@@ -35,6 +37,13 @@ class Trip:
         """The same means in a scope of its own (SPEC D7)."""
         return replace(self, run=self.run.branch(key))
 
+    async def reply(self, run: RunContext, **asked: Any) -> ChatReply:
+        """What the model says, as text that can be sent on; without tools to call, a text is due."""
+        reply = sound(await self.chat(run, **asked))
+        if not asked.get("tools") and is_blank(reply.content or ""):
+            raise TypedFailure(FailureType.MALFORMED_REPLY, "the reply has no text", usage=reply.usage)
+        return reply
+
     async def ask(
         self,
         step: str,
@@ -46,7 +55,11 @@ class Trip:
         """The model's reply, as a step of this name; `ModelFailed` where there is none."""
         args = {"messages": messages, "tools": tools} if tools else {"messages": messages}
         with model_failures(step):
-            return await self.harness.model(self.run, step, self.chat, args=args, kind=kind, model=self.chat.model)
+            return await self.harness.model(self.run, step, self.reply, args=args, kind=kind, model=self.chat.model)
+
+    async def text(self, step: str, messages: Sequence[Message]) -> str:
+        """What the model writes where it has nothing to call; never blank."""
+        return (await self.ask(step, messages)).content or ""
 
 
 @contextmanager
@@ -55,7 +68,32 @@ def model_failures(step: str) -> Iterator[None]:
     try:
         yield
     except (openai.OpenAIError, TypedFailure, json.JSONDecodeError) as error:
-        raise ModelFailed(f"the model gave no answer to {step}: {type(error).__name__}") from error
+        raise ModelFailed(f"the model gave no answer to {step}: {_why(error)}") from error
+
+
+def _why(error: BaseException) -> str:
+    """The cause in a few words; never those of a provider, which may quote what it was sent."""
+    if isinstance(error, TypedFailure):
+        return str(error)
+    if isinstance(error, openai.APIStatusError):
+        return f"it answers {error.status_code}"
+    while isinstance(error, openai.APIConnectionError | httpx2.HTTPError) and error.__cause__ is not None:
+        error = error.__cause__
+    return f"{type(error).__name__}: {error}"
+
+
+def sound(reply: ChatReply) -> ChatReply:
+    """The reply as text that can be sent on; `TypedFailure` where it holds something else."""
+    said = () if reply.content is None else (reply.content,)
+    texts = (*said, *(text for call in reply.tool_calls for text in _texts(call)))
+    if not all(isinstance(text, str) for text in texts):
+        raise TypedFailure(FailureType.MALFORMED_REPLY, "the reply holds something else than text", usage=reply.usage)
+    content = None if reply.content is None else whole(reply.content)
+    return replace(reply, content=content, tool_calls=tuple(ToolCall(*map(whole, _texts(c))) for c in reply.tool_calls))
+
+
+def _texts(call: ToolCall) -> tuple[str, str, str]:
+    return call.call_id, call.name, call.arguments
 
 
 def json_in(text: str | None) -> str:

@@ -42,7 +42,7 @@ async def choose_flow(trip: Trip, conversation: Sequence[Message]) -> Flow:
     """The model's choice, asked at most twice; where there is none, the graph, which can do without the model."""
 
     async def ask(run: RunContext, **asked: Any) -> Routed:
-        reply = await trip.chat(run, **asked)
+        reply = await trip.reply(run, **asked)
         try:
             choice = Intent.model_validate_json(json_in(reply.content))
         except ValidationError:

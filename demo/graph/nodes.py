@@ -67,13 +67,11 @@ async def evidence_guard(trip: Trip, state: State) -> Step:
 async def composer(trip: Trip, state: State) -> Step:
     """The answer, from the evidence."""
     try:
-        reply = await trip.ask("composer", [system(ANSWER), *state["conversation"], *state["messages"]])
+        answer = await trip.text("composer", [system(ANSWER), *state["conversation"], *state["messages"]])
     except ModelFailed:
         return _fall_back(MODEL_FAILED)
-    if not (reply.content or "").strip():
-        return _fall_back(MODEL_FAILED)
     trip.harness.finish_graph(trip.run, final_node=COMPOSER, reason="COMPOSED")
-    return Step(None, changes={"answer": reply.content})
+    return Step(None, changes={"answer": answer})
 
 
 async def fallback(trip: Trip, state: State) -> Step:

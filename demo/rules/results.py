@@ -1,9 +1,10 @@
 """What tools returned, as the rules read it."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import orjson
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ def measured(results: Sequence[Result]) -> dict[str, Any]:
 def _object(text: str) -> dict[str, Any]:
     """A JSON object, or an error in its shape if the text is none."""
     try:
-        value = json.loads(text)
-    except ValueError:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
         value = None
     return value if isinstance(value, dict) else {"error": {"code": "not_json"}}

@@ -1,6 +1,7 @@
 """Model servers for tests, spoken to over real HTTP: one that fails for a while, one that says what it is told to."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -38,8 +39,8 @@ def failing_from(task: str, status: int = 500) -> OpenApp:
     return answering(lambda request: status if task_of(request) == task else reply_to(request))
 
 
-def answering(answer: Callable[[ChatRequest], Reply | int], *, delay_s: float = 0.0) -> OpenApp:
-    """A server whose replies, or statuses, come from a function."""
+def answering(answer: Callable[[ChatRequest], Reply | int | bytes], *, delay_s: float = 0.0) -> OpenApp:
+    """A server whose replies, or statuses, or bodies as they are, come from a function."""
 
     async def chat(request: Request) -> Response:
         asked = ChatRequest.model_validate(await request.json())
@@ -47,6 +48,8 @@ def answering(answer: Callable[[ChatRequest], Reply | int], *, delay_s: float = 
         reply = answer(asked)
         if isinstance(reply, int):
             return JSONResponse({"error": {"message": "no", "type": "server_error", "code": None}}, status_code=reply)
+        if isinstance(reply, bytes):
+            return Response(reply, media_type="application/json")
         return JSONResponse(completion(asked, reply, number=1, created_s=0))
 
     @asynccontextmanager
@@ -56,6 +59,20 @@ def answering(answer: Callable[[ChatRequest], Reply | int], *, delay_s: float = 
         yield Starlette(routes=[Route("/v1/chat/completions", chat, methods=["POST"]), *own])
 
     return opened
+
+
+def altered(task: str, **message: Any) -> OpenApp:
+    """The offline model, but its replies for one task have these fields; halves of surrogate pairs are sent, too."""
+
+    def answer(request: ChatRequest) -> Reply | bytes:
+        reply = reply_to(request)
+        if task_of(request) != task:
+            return reply
+        body = completion(request, reply, number=1, created_s=0)
+        body["choices"][0]["message"].update(message)
+        return json.dumps(body).encode()
+
+    return answering(answer)
 
 
 def task_of(request: ChatRequest) -> str:

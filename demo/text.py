@@ -1,0 +1,16 @@
+"""Text from elsewhere: whether there is anything to read in it, and what of it can be sent on."""
+
+import unicodedata
+
+BLANK_LETTERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
+"""Called letters or symbols, and drawn as nothing: the fillers of Hangul, the empty Braille cell."""
+
+
+def is_blank(text: str) -> bool:
+    """Whether a reader would see nothing: spaces, control and format characters, marks without a letter."""
+    return not any(unicodedata.category(char)[0] in "LNPS" and char not in BLANK_LETTERS for char in text)
+
+
+def whole(text: str) -> str:
+    """Text that UTF-8 can carry: each half of a surrogate pair is replaced by `�`."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
