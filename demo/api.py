@@ -5,13 +5,13 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlencode
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from demo.agent import Agent
 from demo.ai_ops import check_machine
-from demo.bodies import AiOpsBody, BadBody, ChatBody, read_body
+from demo.bodies import AiOpsBody, BadBody, BodyTooSlow, ChatBody, read_body
 from demo.chat import answer_question
 from demo.jobs import Job, Jobs, TooManyRuns
 from demo.sse import EventStream, EventStreamResponse
@@ -46,7 +46,7 @@ class Api:
             job = self.jobs.start(
                 lambda started: answer_question(self.agent, session_id, body.question, started=started)
             )
-        except (BadBody, TooManyRuns) as refused:
+        except (BadBody, TooManyRuns, ClientDisconnect) as refused:
             return _refusal(refused)
         if not await _finished(job, request):
             return Response(status_code=CLIENT_CLOSED_REQUEST)
@@ -71,7 +71,7 @@ class Api:
             job = self.jobs.start(
                 lambda started: check_machine(self.agent, session_id, body.question, stream.emit, started=started)
             )
-        except (BadBody, TooManyRuns) as refused:
+        except (BadBody, TooManyRuns, ClientDisconnect) as refused:
             return _refusal(refused)
         first = await stream.next(job)
         if first is None:
@@ -105,7 +105,11 @@ async def _disconnected(request: Request) -> None:
         pass
 
 
-def _refusal(refused: BadBody | TooManyRuns) -> Response:
+def _refusal(refused: BadBody | TooManyRuns | ClientDisconnect) -> Response:
+    if isinstance(refused, ClientDisconnect):
+        return Response(status_code=CLIENT_CLOSED_REQUEST)
     if isinstance(refused, TooManyRuns):
         return wrapper.error(refused.code, refused.message, 429, headers={"Retry-After": "2"})
-    return wrapper.error(refused.code, refused.message, refused.status)
+    # What is left of a body that came too slowly must not be taken for the next request.
+    headers = {"Connection": "close"} if isinstance(refused, BodyTooSlow) else {}
+    return wrapper.error(refused.code, refused.message, refused.status, headers=headers)

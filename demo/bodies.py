@@ -1,13 +1,16 @@
 """Request bodies: read up to a bound, as JSON, into what the API expects; anything else creates nothing."""
 
+import asyncio
+import json
 from typing import Any, TypeVar
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.requests import Request
 
-from demo.bounds import BODY_BYTES_DRAINED_MAX, BODY_BYTES_MAX, QUESTION_CHARS_MAX
+from demo.bounds import BODY_BYTES_DRAINED_MAX, BODY_BYTES_MAX, BODY_TIMEOUT_S, QUESTION_CHARS_MAX
 from demo.errors import DemoError
+from demo.text import is_blank
 from harness import InvalidInput
 from harness.ids import check_id
 
@@ -41,6 +44,13 @@ class BodyTooLarge(BadBody):
     status = 413
 
 
+class BodyTooSlow(BadBody):
+    """The body did not come to its end in time."""
+
+    code = "body_too_slow"
+    status = 408
+
+
 class Asked(BaseModel):
     """What both endpoints have in common."""
 
@@ -66,7 +76,12 @@ async def read_body(request: Request, shape: type[Body]) -> Body:
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if content_type != "application/json":
         raise UnsupportedMediaType("send the body as application/json")
-    body = _parse(await _read(request), shape)
+    try:
+        async with asyncio.timeout(BODY_TIMEOUT_S):
+            data = await _read(request)
+    except TimeoutError:
+        raise BodyTooSlow(f"the body did not come to its end within {BODY_TIMEOUT_S:.0f} s") from None
+    body = _parse(data, shape)
     if body.session_id is not None:
         check_id("sessionId", body.session_id)
     question = getattr(body, "question", None)
@@ -94,8 +109,10 @@ async def _read(request: Request) -> bytes:
 
 def _parse(data: bytes, shape: type[Body]) -> Body:
     try:
-        value: Any = orjson.loads(data)
-    except orjson.JSONDecodeError:
+        orjson.loads(data)
+        # Python's own reader is more lenient, but it tells of names that stand twice.
+        value: Any = json.loads(data, object_pairs_hook=_unique)
+    except (ValueError, RecursionError):
         raise MalformedJson("the body is not valid JSON") from None
     if not isinstance(value, dict):
         raise MalformedJson("the body is not a JSON object")
@@ -107,6 +124,13 @@ def _parse(data: bytes, shape: type[Body]) -> Body:
         raise InvalidInput(field, _problem(fault["type"])) from None
 
 
+def _unique(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(members)
+    if len(value) < len(members):
+        raise MalformedJson("the body names a field twice")
+    return value
+
+
 def _problem(kind: str) -> str:
     return {
         "missing": "is missing",
@@ -116,7 +140,7 @@ def _problem(kind: str) -> str:
 
 
 def _check_question(question: str) -> None:
-    if not question.strip():
+    if is_blank(question):
         raise InvalidInput("question", "must not be blank")
     if len(question) > QUESTION_CHARS_MAX:
         raise InvalidInput("question", f"must be at most {QUESTION_CHARS_MAX} characters, not {len(question)}")

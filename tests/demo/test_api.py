@@ -123,6 +123,8 @@ BAD_BODIES = {
     "unknown field": (question("hi", sessionID="s-1"), 400, "invalid_input"),
     "empty question": (question(""), 400, "invalid_input"),
     "blank question": (question(" \n\t\u2003"), 400, "invalid_input"),
+    "a question that nobody sees": (question("\u200b\0\u202e\ufeff\u0301"), 400, "invalid_input"),
+    "a field that stands twice": (b'{"question": "a", "question": "b"}', 400, "malformed_json"),
     "over-long question": (question("x" * (QUESTION_CHARS_MAX + 1)), 400, "invalid_input"),
     "blank id": (question("hi", sessionId=" "), 400, "invalid_input"),
     "empty id": (question("hi", sessionId=""), 400, "invalid_input"),

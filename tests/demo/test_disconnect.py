@@ -1,5 +1,6 @@
 """Clients that go away, and more clients than are served at once."""
 
+import asyncio
 import json
 import socket
 import threading
@@ -7,8 +8,10 @@ import time
 
 import pytest
 
+from demo.jobs import Jobs
 from demo.offline_model.server import reply_to
 from demo.serving import serving
+from demo.sse import EventStream
 from tests.demo.apps import app_served
 from tests.demo.chats import DISKS
 from tests.demo.scripted_model import answering
@@ -30,6 +33,13 @@ def send(app, connection, path, body):
     connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode())
 
 
+def announce(app, connection, path):
+    """Say that a body will come, and send its first byte only."""
+    host, port = app.http.base_url.host, app.http.base_url.port
+    head = f"POST {path} HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Type: application/json\r\n"
+    connection.sendall(f"{head}Content-Length: 100\r\n\r\n{{".encode())
+
+
 def wait_for(condition, timeout_s=10.0):
     until = time.monotonic() + timeout_s
     while not condition():
@@ -48,6 +58,39 @@ def test_a_client_that_goes_away_cancels_its_run(slow_app, path, body):  # SPEC 
         wait_for(lambda: runs(slow_app))
     wait_for(lambda: runs(slow_app)[0][0] != "RUNNING")
     assert runs(slow_app) == [("CANCELLED", "CLIENT_DISCONNECTED")]
+
+
+@pytest.mark.parametrize("path", ["/api/chat", "/api/ai_ops"])
+def test_a_client_that_leaves_while_it_sends_is_nothing_unexpected(slow_app, caplog, path):
+    with socket.create_connection((slow_app.http.base_url.host, slow_app.http.base_url.port)) as connection:
+        announce(slow_app, connection, path)
+    assert slow_app.chat("What is swap?").status_code == 200
+    assert "unexpected" not in caplog.text
+
+
+@pytest.mark.parametrize("path", ["/api/chat", "/api/ai_ops"])
+def test_a_body_that_does_not_come_is_408_and_its_connection_is_closed(tmp_path, model_url, monkeypatch, path):
+    monkeypatch.setattr("demo.bodies.BODY_TIMEOUT_S", 0.1)
+    with app_served(tmp_path, model_url) as app:
+        with socket.create_connection((app.http.base_url.host, app.http.base_url.port)) as connection:
+            announce(app, connection, path)
+            connection.settimeout(10)
+            answer = b"".join(iter(lambda: connection.recv(65536), b""))
+        assert app.row_counts()["diagnosis_run"] == 0
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    assert json.loads(answer.partition(b"\r\n\r\n")[2])["code"] == "body_too_slow"
+
+
+async def test_a_stream_whose_reader_leaves_leaves_no_task_behind():
+    jobs = Jobs(1)
+    job = jobs.start(lambda started: asyncio.Event().wait())
+    reading = asyncio.create_task(EventStream().next(job))
+    await asyncio.sleep(0)
+    reading.cancel()
+    await asyncio.wait({reading})
+    await jobs.close()
+    await asyncio.sleep(0)
+    assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
 @pytest.mark.parametrize(
