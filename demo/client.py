@@ -63,8 +63,11 @@ class Client:
                 if event.event != "message":
                     raise RequestFailed(f"an event {event.event!r} came where only `message` may")
                 messages.append(orjson.loads(event.data))
-        if not messages or messages[0].get("type") != "metadata" or messages[-1].get("type") != "done":
-            raise RequestFailed(f"the check did not come to its end: {messages[-1:]}")
+        last = messages[-1] if messages else {"type": None}
+        if last["type"] == "error":
+            raise RequestFailed(f"the check of the machine: {last['data']}")
+        if not messages or messages[0]["type"] != "metadata" or last["type"] != "done":
+            raise RequestFailed("the check of the machine broke off")
         report = "".join(message["data"] for message in messages if message["type"] == "content")
         return Asked("Check of the whole machine", messages[0]["sessionId"], messages[0]["runId"], report)
 

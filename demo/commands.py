@@ -1,7 +1,6 @@
 """The two commands, from start to a clean end: on success, on failure, on Ctrl-C and on SIGTERM."""
 
 import asyncio
-import sys
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -12,6 +11,7 @@ from demo.client import Client
 from demo.errors import DemoError
 from demo.launch import demo_served, newest_run
 from demo.script import FIRST_QUESTION, run_demo
+from demo.terminal import complain
 from harness import HarnessError
 from ledger import LedgerError
 
@@ -27,7 +27,7 @@ def perform(command: str, console: Console, **where: Any) -> int:
         with demo_served(console, **where) as (url, ledger_file):
             (keep_serving if serves else run_demo)(console, url, ledger_file)
     except (DemoError, HarnessError, LedgerError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        complain(error)
         return FAILED
     except KeyboardInterrupt:
         return 0 if serves else INTERRUPTED
@@ -47,4 +47,5 @@ def keep_serving(console: Console, url: str, ledger_file: Path) -> None:
         page = client.trace_page(*newest)
     console.print("\nA run to look at (Ctrl-C stops the server):")
     console.print(page, soft_wrap=True, style="bold")
+    console.print(f"All runs are listed at {url}/", soft_wrap=True)
     Event().wait()

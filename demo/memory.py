@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from demo.bounds import MEMORY_TEXT_CHARS_MAX, MEMORY_TTL_S, MEMORY_TURNS_MAX
+from demo.errors import DemoError
 from harness.clock import WallClock
 
 CREATE_TURN = """
@@ -50,6 +51,12 @@ DELETE_EXPIRED = """
 Value = TypeVar("Value")
 
 
+class MemoryUnusable(DemoError):
+    """The file of conversations cannot be opened, or is something else."""
+
+    code = "memory_unusable"
+
+
 @dataclass(frozen=True, slots=True)
 class Turn:
     """One question with its answer; both are cut at a bound."""
@@ -74,11 +81,10 @@ class SqliteMemory:
     def __init__(self, path: Path, clock: WallClock) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._db = sqlite3.connect(path, check_same_thread=False)
-        self._db.execute("PRAGMA secure_delete = ON")
-        with self._db:
-            self._db.execute(CREATE_TURN)
-            self._db.execute(INDEX_TURNS_BY_TIME)
+        try:
+            self._db = _open(path)
+        except sqlite3.Error as error:
+            raise MemoryUnusable(f"{path} cannot keep conversations: {error}; move it away") from error
 
     async def recall(self, session_id: str) -> tuple[Turn, ...]:
         """The latest turns, oldest first; none once the conversation has expired."""
@@ -115,6 +121,19 @@ class SqliteMemory:
 
     def _since_us(self) -> int:
         return self._clock.now_us() - MEMORY_TTL_S * 1_000_000
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(path, check_same_thread=False)
+    try:
+        db.execute("PRAGMA secure_delete = ON")
+        with db:
+            db.execute(CREATE_TURN)
+            db.execute(INDEX_TURNS_BY_TIME)
+    except sqlite3.Error:
+        db.close()
+        raise
+    return db
 
 
 def _cut(text: str) -> str:

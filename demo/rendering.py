@@ -14,7 +14,12 @@ from rich.text import Text
 
 from demo.inspection import TABLES, Inspection
 
+INDENT_CELLS = 2
 BAR_CELLS = 28
+BAR_CELLS_MIN = 10
+MARK_CELLS = 2
+TIME_CELLS = 7
+GAP_CELLS = 2
 QUERY_CHARS = 100
 STATUS_STYLES = {"SUCCESS": "bold green", "RUNNING": "bold blue"}
 FAILED_STYLE = "bold red"
@@ -48,10 +53,10 @@ def show_trace(console: Console, trace: Json, page: str) -> None:
     """The line, then the run for people."""
     console.print()
     console.print(Text(run_line(trace, page)), soft_wrap=True, highlight=False)
-    console.print(Padding(Group(*_trace(trace)), (1, 0, 0, 2)))
+    console.print(Padding(Group(*_trace(trace, console.width - INDENT_CELLS)), (1, 0, 0, INDENT_CELLS)))
 
 
-def _trace(trace: Json) -> Iterator[RenderableType]:
+def _trace(trace: Json, width: int) -> Iterator[RenderableType]:
     run = trace["run"]
     yield Text(shown(run["query"] or "")[:QUERY_CHARS], style="bold")
     yield _verdict(run)
@@ -60,7 +65,7 @@ def _trace(trace: Json) -> Iterator[RenderableType]:
         path = [str(step.get("to") or step.get("toNode")) for step in steps]
         yield Text(" → ".join(path), style="dim")
     yield Text()
-    yield _timeline(sorted(_rows(trace), key=lambda row: row.start_us), run["elapsedUs"] or 1)
+    yield _timeline(sorted(_rows(trace), key=lambda row: row.start_us), run["elapsedUs"] or 1, width)
     yield Text()
     yield Markdown(shown(trace["answer"] or "There is no answer."), hyperlinks=False)
 
@@ -102,28 +107,40 @@ def _row(item: Json, name: str, note: str, *, is_tool: bool) -> Row:
     return Row(item["startedElapsedUs"], item["durationUs"] or 0, scope, name, shown(told), is_tool, failed)
 
 
-def _timeline(rows: list[Row], elapsed_us: int) -> Table:
-    """One line for each, the note cut where the terminal ends."""
-    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False, pad_edge=False, expand=True)
-    table.add_column(style="dim", width=max((len(row.scope) for row in rows), default=0))
-    table.add_column(width=max((len(row.name) + 2 for row in rows), default=0))
-    table.add_column(width=BAR_CELLS)
-    table.add_column(justify="right", width=7)
-    table.add_column(style="dim", ratio=1, no_wrap=True, overflow="ellipsis")
+def _timeline(rows: list[Row], elapsed_us: int, width: int) -> Table:
+    """One line for each; where the terminal is narrow, first the note goes, then bars shrink, then scopes are cut."""
+    name_cells = max((len(row.name) + MARK_CELLS for row in rows), default=0)
+    left = width - name_cells - TIME_CELLS - 3 * GAP_CELLS
+    scope_cells = max(0, min(max((len(row.scope) for row in rows), default=0), left - BAR_CELLS_MIN))
+    bar_cells = max(0, min(BAR_CELLS, left - scope_cells))
+    table = Table(box=None, padding=(0, GAP_CELLS, 0, 0), show_header=False, pad_edge=False)
+    table.add_column(style="dim", width=scope_cells, no_wrap=True, overflow="ellipsis")
+    table.add_column(width=name_cells, no_wrap=True, overflow="ellipsis")
+    table.add_column(width=bar_cells, no_wrap=True, overflow="crop")
+    table.add_column(justify="right", width=TIME_CELLS, no_wrap=True)
+    note_cells = left - scope_cells - bar_cells - GAP_CELLS
+    if note_cells > 0:
+        table.add_column(style="dim", width=note_cells, no_wrap=True, overflow="ellipsis")
     told_scope = ""
     for row in rows:
         style = "red" if row.failed else "cyan" if row.is_tool else "blue"
         scope, told_scope = ("" if row.scope == told_scope else row.scope), row.scope
         name = Text("▪ " if row.is_tool else "● ", style=style).append(row.name, style="default")
-        table.add_row(scope, name, Text(_bar(row, elapsed_us), style=style), seconds(row.duration_us), Text(row.note))
+        cells: list[RenderableType] = [
+            Text(scope),
+            name,
+            Text(_bar(row, elapsed_us, bar_cells), style=style),
+            seconds(row.duration_us),
+        ]
+        table.add_row(*cells, *([Text(row.note)] if note_cells > 0 else []))
     return table
 
 
-def _bar(row: Row, elapsed_us: int) -> str:
+def _bar(row: Row, elapsed_us: int, width: int) -> str:
     """Where in the run, and how long; what is too short to see is one thin line."""
-    first = min(BAR_CELLS - 1, row.start_us * BAR_CELLS // elapsed_us)
-    cells = min(BAR_CELLS - first, row.duration_us * BAR_CELLS // elapsed_us)
-    return (" " * first + ("━" * cells or "╸")).ljust(BAR_CELLS)
+    first = min(width - 1, row.start_us * width // elapsed_us)
+    cells = min(width - first, row.duration_us * width // elapsed_us)
+    return (" " * first + ("━" * cells or "╸")).ljust(width)
 
 
 def show_inspection(console: Console, inspection: Inspection, names: dict[str, str]) -> None:

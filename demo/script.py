@@ -42,6 +42,7 @@ def run_demo(console: Console, url: str, ledger_file: Path) -> None:
     show_inspection(console, inspection, {first.run_id: "first question", second.run_id: "second question"})
     check_inspection(inspection, first, second)
     console.print("\nBoth questions share one session; each run holds only its own rows.", style="green")
+    console.print("To open the pages of these runs: `make serve`, then the address that it prints.", style="dim")
 
 
 def check_trace(trace: Json, asked: Asked) -> None:

@@ -5,6 +5,8 @@ the block, and with the process in any case.
 """
 
 import asyncio
+import errno
+import os
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -78,7 +80,7 @@ class _Served(threading.Thread):
 @contextmanager
 def serving(name: str, open_app: OpenApp, *, port: int = 0) -> Iterator[str]:
     """Serve until the block is left; the URL it is served at. `NotServing` if it does not come up."""
-    with socket.create_server((HOST, port)) as listener:
+    with _listen(port) as listener:
         url = f"http://{HOST}:{listener.getsockname()[1]}"
         thread = _Served(name, open_app, listener)
         thread.start()
@@ -87,6 +89,17 @@ def serving(name: str, open_app: OpenApp, *, port: int = 0) -> Iterator[str]:
             yield url
         finally:
             thread.stop()
+
+
+def _listen(port: int) -> socket.socket:
+    try:
+        return socket.create_server((HOST, port))
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            why = "is in use; name another one, or none to get a free one"
+        else:
+            why = f"cannot be listened on: {os.strerror(error.errno or 0)}"
+        raise NotServing(f"port {port} of {HOST} {why}") from error
 
 
 def _wait_until_ready(thread: _Served, url: str) -> None:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from demo.bounds import CHAT_LIMITS, CHAT_TIMEOUT_S, MODEL_TIMEOUT_S
 from demo.errors import DemoError
@@ -62,7 +63,21 @@ def provider_from(environ: Mapping[str, str] = os.environ) -> Provider | None:
     model = environ.get("OPENAI_MODEL")
     if not model:
         raise BadSetting("OPENAI_BASE_URL is set; set OPENAI_MODEL to one of its models, too")
-    return Provider(base_url, environ.get("OPENAI_API_KEY") or NO_KEY, model)
+    key = environ.get("OPENAI_API_KEY") or NO_KEY
+    if not (key.isascii() and key.isprintable()):
+        raise BadSetting("OPENAI_API_KEY holds a character that no header can carry")
+    return Provider(_checked(base_url), key, model)
+
+
+def _checked(base_url: str) -> str:
+    try:
+        url = urlsplit(base_url)
+        usable = url.scheme in {"http", "https"} and bool(url.hostname) and url.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise BadSetting(f"OPENAI_BASE_URL is {base_url!r}, which is no address like https://api.example.com/v1")
+    return base_url
 
 
 def offline_provider(url: str) -> Provider:

@@ -7,6 +7,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pytest
 from rich.console import Console
 
 from demo.commands import perform
+from demo.terminal import open_console
 
 ROOT = Path(__file__).parents[2]
 RUN_LINE = re.compile(
@@ -104,6 +106,59 @@ def test_the_demonstration_can_be_stopped_while_it_asks(tmp_path, logs, sent, co
         process.communicate()
 
 
+@pytest.mark.parametrize("line", ["", "starting", "ledger", "model", "app"])
+def test_ctrl_c_is_quiet_at_any_moment(tmp_path, logs, line):
+    process = start("--data", tmp_path / "data", "--logs", logs)
+    try:
+        if line:
+            read_until(process, line)
+        else:
+            # The first thing that its own code does.
+            wait_until_handled(process.pid)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(TIMEOUT_S) == 130
+        assert process.stderr.read() == ""
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def wait_until_handled(pid):
+    """Until the process answers SIGINT by itself: Python sets its own handler, ours comes with SIGTERM's."""
+    until = time.monotonic() + 10
+    while not int(re.search(r"^SigCgt:\s*(\w+)$", Path(f"/proc/{pid}/status").read_text(), re.M)[1], 16) >> 14 & 1:
+        assert time.monotonic() < until
+
+
+@pytest.mark.parametrize(
+    ("shell", "code", "told"),
+    [
+        ("{demo} >/dev/full", 1, "No space left on device"),
+        ("{demo} >&-", 1, "standard output is closed"),
+        ("{demo} --port 99999", 2, "must be a whole number from 0 to 65535"),
+        ("{demo} --port=-1", 2, "must be a whole number from 0 to 65535"),
+        ("PYTHONIOENCODING=ascii {demo} --logs /nowhere", 1, "there is no log folder"),
+    ],
+)
+def test_output_and_options_that_cannot_be_used_are_said_without_a_traceback(tmp_path, logs, shell, code, told):
+    command = shell.format(demo=f"{sys.executable} -m demo --data {tmp_path}/data")
+    done = subprocess.run(
+        ["sh", "-c", command], cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=TIMEOUT_S
+    )
+    assert done.returncode == code
+    assert "Traceback" not in done.stderr
+    (problem,) = [line for line in done.stderr.splitlines() if "error: " in line]
+    assert told in problem
+
+
+@pytest.mark.parametrize(("columns", "width"), [(None, 100), ("60", 60), ("", 100), ("wide", 100)])
+def test_what_is_piped_is_as_wide_as_columns_says(monkeypatch, columns, width):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    if columns is not None:
+        monkeypatch.setenv("COLUMNS", columns)
+    assert open_console().width == width
+
+
 @pytest.fixture
 def perform_run(tmp_path, logs, monkeypatch, capsys):
     """The same command in this process: its exit code, what it printed, and what went wrong."""
@@ -159,11 +214,13 @@ def test_a_port_that_is_taken_is_said_in_one_line(tmp_path, logs, capsys):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         where = {"data_folder": tmp_path / "data", "log_folder": logs, "db": None, "port": taken.getsockname()[1]}
         assert perform("run", Console(width=100), **where) == 1
-    assert capsys.readouterr().err.startswith("error: ")
+    port = where["port"]
+    assert capsys.readouterr().err.startswith(f"error: port {port} of 127.0.0.1 is in use; name another one")
 
 
 def test_a_demonstration_that_does_not_hold_is_no_success(perform_run):
     # Nobody listens there: the answers are degraded, and the check of the machine fails.
     code, _, problem = perform_run(OPENAI_BASE_URL="http://127.0.0.1:9/v1", OPENAI_MODEL="m")
     assert code == 1
-    assert problem.startswith("error: ")
+    assert len(problem.splitlines()) == 1
+    assert re.match(r"error: the check of the machine: .*MODEL_FAILED.*the model gave no answer to \w+: Conn", problem)

@@ -1,6 +1,7 @@
 """What the demonstration holds against the app, and how it shows a run; and where its settings come from."""
 
 import copy
+import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -11,9 +12,11 @@ from rich.console import Console
 from demo.client import Asked, Client, RequestFailed
 from demo.inspection import inspect_session
 from demo.launch import keep_loopback_direct
+from demo.memory import MemoryUnusable, SqliteMemory
 from demo.rendering import run_line, show_trace, shown
 from demo.script import NotAsItShouldBe, check_inspection, check_trace
 from demo.settings import BadSetting, ledger_url, provider_from
+from harness import SystemWallClock
 from tests.demo.apps import app_served
 from tests.demo.chats import DISKS
 
@@ -99,6 +102,16 @@ def test_a_trace_is_shown_with_question_verdict_steps_tools_and_answer(told, cap
     assert "kernel: No space left on device" in out
 
 
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_a_narrow_terminal_keeps_each_step_and_its_time_on_one_line(told, capsys, width):
+    _, (trace, _), _ = told
+    show_trace(Console(width=width), trace, "http://x/trace")
+    rows = [line for line in capsys.readouterr().out.splitlines() if re.search("[●▪] ", line)]
+    assert len(rows) == len(trace["agentSteps"]) + len(trace["toolInvocations"])
+    for line in rows:
+        assert re.search(r"[●▪] \w+ .* \d[\d.]* m?s\b", line), line
+
+
 def test_text_cannot_steer_the_terminal():
     assert shown("a\x1b[31mb\u202ec\nd\x9be") == "a·[31mb·c\nd·e"
 
@@ -126,6 +139,26 @@ def test_a_provider_is_what_the_environment_names():
     assert (provider.base_url, provider.api_key, provider.model) == ("https://x/v1", "k", "m")
     with pytest.raises(BadSetting):
         provider_from({"OPENAI_BASE_URL": "https://x/v1"})
+
+
+@pytest.mark.parametrize("url", ["garbage", "x/v1", "ftp://x", "http://", "https:x", "http://[", "http://x:99999"])
+def test_an_address_that_is_none_of_http_is_refused_before_anything_starts(url):
+    with pytest.raises(BadSetting, match="OPENAI_BASE_URL"):
+        provider_from({"OPENAI_BASE_URL": url, "OPENAI_MODEL": "m"})
+
+
+def test_a_key_that_no_header_can_carry_is_refused_without_being_told():
+    with pytest.raises(BadSetting) as caught:
+        provider_from({"OPENAI_BASE_URL": "https://x/v1", "OPENAI_MODEL": "m", "OPENAI_API_KEY": "clé"})
+    assert "cl" not in str(caught.value).replace("OPENAI_API_KEY", "")
+
+
+@pytest.mark.parametrize("place", ["file", "folder"])
+def test_a_memory_that_cannot_be_used_is_named(tmp_path, place):
+    path = tmp_path / "memory.db"
+    path.mkdir() if place == "folder" else path.write_text("junk" * 100)
+    with pytest.raises(MemoryUnusable, match=re.escape(str(path))):
+        SqliteMemory(path, SystemWallClock())
 
 
 def test_the_ledger_on_the_command_line_wins_over_the_environment():
