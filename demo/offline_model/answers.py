@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 
 from demo.offline_model.tasks import listed
 from demo.offline_model.wire import MODEL_NAME
-from demo.rules.findings import MARKS, Finding, Severity, count, findings
+from demo.rules.findings import FOLDER_UNREADABLE, MARKS, Finding, Severity, count, findings
 from demo.rules.results import Result, of_tool
-from demo.rules.topics import Subject, Topic
+from demo.rules.topics import LOG_ACCESS, Subject, Topic
 
 SIGNATURE = f"— {MODEL_NAME}, a rule-based model: it compares what the tools returned with fixed limits, no more."
 STEPS_PER_RUNBOOK = 3
@@ -55,12 +55,13 @@ def _verdict(subject: Subject, found: Sequence[Finding]) -> str:
         if finding.severity is worst:
             first.setdefault(finding.topic, finding.text)
     details = "; ".join(list(first.values())[:DETAILS_IN_VERDICT])
-    return f"{follows}{_head(subject, worst, list(first))} {_sentence(details)}"
+    about_quoted = any(finding.quoted for finding in told)
+    return f"{follows}{_head(worst, list(first), about_quoted=about_quoted)} {_sentence(details)}"
 
 
-def _head(subject: Subject, worst: Severity, topics: Sequence[Topic]) -> str:
+def _head(worst: Severity, topics: Sequence[Topic], *, about_quoted: bool) -> str:
     about = _labels(topics)
-    if subject.quoted:
+    if about_quoted:
         return "Found it in the logs." if worst else "It is not in the logs."
     if worst is Severity.ACT:
         return f"Act on {about} today."
@@ -85,12 +86,15 @@ def _left_out(results: Sequence[Result]) -> Iterator[str]:
             yield f"- The search stopped at its limits: {', '.join(limits)}. [search_logs]"
         break
     for result in results:
-        if not result.ok:
+        if not result.ok and result.error_code != FOLDER_UNREADABLE:
             yield f"- {result.tool} gave no result: {result.error_code}."
 
 
 def _next_steps(found: Sequence[Finding], results: Sequence[Result]) -> str:
-    troubled = {finding.topic.runbook_query for finding in found if finding.severity > Severity.FINE}
+    topics = {finding.topic for finding in found if finding.severity > Severity.FINE}
+    if topics == {LOG_ACCESS}:
+        return "Next: give the app the right to read these logs, or start it with another folder (--logs)."
+    troubled = {topic.runbook_query for topic in topics}
     runbooks = {
         hit["runbook"]: hit
         for result in of_tool(results, "search_runbooks")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from demo.offline_model.wire import WantedCall
 from demo.rules.findings import Severity, findings
 from demo.rules.results import Result, of_tool
-from demo.rules.topics import LOGS, Subject, Topic
+from demo.rules.topics import LOG_ACCESS, LOGS, Subject, Topic
 
 
 def route(subject: Subject) -> str:
@@ -74,7 +74,7 @@ def _runbooks_for(subject: Subject, results: Sequence[Result]) -> Iterator[Wante
     troubled = [finding.topic for finding in findings(results) if finding.severity > Severity.FINE]
     wanted = troubled or ([] if asked else list(subject.topics[:1]))
     for topic in dict.fromkeys(wanted):
-        if topic.runbook_query not in asked:
+        if topic is not LOG_ACCESS and topic.runbook_query not in asked:
             yield _runbook_search(topic)
 
 

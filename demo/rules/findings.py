@@ -6,7 +6,7 @@ from enum import IntEnum
 from typing import Any
 
 from demo.rules.results import Result, measured, of_tool
-from demo.rules.topics import CPU, DISK, LOGS, MEMORY, TOPICS, Topic
+from demo.rules.topics import CPU, DISK, LOG_ACCESS, LOGS, MEMORY, TOPICS, Topic
 
 DISK_WARNING_PERCENT = 80
 DISK_CRITICAL_PERCENT = 90
@@ -17,6 +17,8 @@ CPU_WARNING_PERCENT = 90
 LOAD_WARNING_PER_CPU = 1.0
 LOAD_CRITICAL_PER_CPU = 2.0
 QUOTED_LINE_CHARS = 160
+FOLDER_UNREADABLE = "folder_unreadable"
+"""The code of a log search whose folder is missing or closed to it."""
 
 
 class Severity(IntEnum):
@@ -47,8 +49,9 @@ class Finding:
 def findings(results: Sequence[Result]) -> tuple[Finding, ...]:
     """Everything the results say, by topic."""
     sections = measured(results)
-    found = [*_disks(sections), *_memory(sections), *_cpu(sections), *_processes(results), *_logs(results)]
-    return tuple(sorted(found, key=lambda finding: TOPICS.index(finding.topic)))
+    unread = list(dict.fromkeys(_unread(results)))
+    found = [*_disks(sections), *_memory(sections), *_cpu(sections), *_processes(results), *_logs(results), *unread]
+    return tuple(sorted(found, key=lambda finding: (*TOPICS, LOG_ACCESS).index(finding.topic)))
 
 
 def size(size_bytes: float) -> str:
@@ -129,9 +132,29 @@ def _processes(results: Sequence[Result]) -> Iterator[Finding]:
             yield Finding(CPU if by_cpu else MEMORY, Severity.FINE, text, "top_processes")
 
 
+def _unread(results: Sequence[Result]) -> Iterator[Finding]:
+    """Why no log file was read, where none was: then nothing that was not found is good news."""
+    for result in results:
+        if result.tool != "search_logs":
+            continue
+        if result.error_code == FOLDER_UNREADABLE:
+            yield Finding(LOG_ACCESS, Severity.WATCH, result.value["error"]["message"], "search_logs")
+        elif result.ok and not result.value["files_searched"]:
+            reasons = sorted({skipped["reason"] for skipped in result.value["skipped"]})
+            where = f"`{result.value['folder']}`"
+            if reasons:
+                claim = f"no log file could be read in {where}: {', '.join(reasons).lower()}"
+            else:
+                named = result.arguments.get("name_pattern", "*")
+                claim = f"there is no log file in {where}" + (f" named like `{named}`" if named != "*" else "")
+            yield Finding(LOG_ACCESS, Severity.WATCH, claim, "search_logs")
+
+
 def _logs(results: Sequence[Result]) -> Iterator[Finding]:
     for result in of_tool(results, "search_logs"):
         value = result.value
+        if not value["files_searched"]:
+            continue
         topic = next((topic for topic in TOPICS if topic.log_pattern == value["pattern"]), None)
         found = value["match_count"]
         searched = f"{count(value['files_searched'], 'log file')} ({count(value['lines_searched'], 'line')})"

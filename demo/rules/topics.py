@@ -72,6 +72,8 @@ LOGS = Topic(
     ERRORS,
     "errors in the logs",
 )
+LOG_ACCESS = Topic("log_access", "why no log was read", words="", log_pattern="", runbook_query="")
+"""No topic of questions, but one of findings."""
 TOPICS = (DISK, MEMORY, CPU, SERVICE, NETWORK, LOGS)
 
 # A question about the machine as a whole.

@@ -59,8 +59,12 @@ def shown_name(parts: tuple[str, ...]) -> str:
 
 def find_log_files(folder: Path, name_pattern: str = "*") -> Found:
     """The files whose path or name matches a shell pattern such as `nginx*` or `*/error.log`."""
-    if not folder.is_dir():
-        raise FolderUnreadable(f"there is no log folder {str(folder)!r}")
+    try:
+        is_folder = folder.is_dir()
+    except OSError as error:
+        raise FolderUnreadable(f"the log folder `{folder}` cannot be read: {error.strerror}") from error
+    if not is_folder:
+        raise FolderUnreadable(f"there is no log folder `{folder}`")
     files: list[LogFile] = []
     skipped: list[Skipped] = []
     seen_count = 0

@@ -1,8 +1,11 @@
 """Topics of questions, and limits that figures are compared with."""
 
+import json
+
 import pytest
 import re2  # type: ignore[import-untyped]
 
+from demo.offline_model.answers import answer
 from demo.rules.findings import Severity, count, findings, quoted, size
 from demo.rules.results import Result, parse_result
 from demo.rules.topics import LOGS, MEMORY, TOPICS, subject_of
@@ -137,6 +140,44 @@ def test_a_runbook_is_advice_and_no_evidence():
 )
 def test_sizes_are_written_with_a_unit(size_bytes, text):
     assert size(size_bytes) == text
+
+
+def searched(folder="/logs", pattern=LOGS.log_pattern, skipped=(), **arguments):
+    """A log search that read no file."""
+    value = {
+        "folder": folder,
+        "pattern": pattern,
+        "match_count": 0,
+        "matches": [],
+        "files_searched": 0,
+        "lines_searched": 0,
+        "skipped": [{"file": str(index), "reason": reason} for index, reason in enumerate(skipped)],
+        "skipped_count": len(skipped),
+        "limits_reached": [],
+    }
+    return parse_result("search_logs", json.dumps({"pattern": pattern, **arguments}), json.dumps(value))
+
+
+@pytest.mark.parametrize(
+    ("result", "claim"),
+    [
+        (searched(), "There is no log file in `/logs`"),
+        (searched(name_pattern="nginx*"), "There is no log file in `/logs` named like `nginx*`"),
+        (searched(skipped=["Permission denied", "Permission denied", "binary"]), ": permission denied, binary."),
+        (
+            parse_result("search_logs", "{}", '{"error": {"code": "folder_unreadable", "message": "no folder"}}'),
+            "No folder.",
+        ),
+    ],
+)
+def test_logs_that_were_not_read_are_no_good_news(result, claim):
+    for question in ("any errors?", "is “xyz” in the logs?"):
+        text = answer(subject_of(question, ()), [result, result])
+        headline, evidence = text.split("\n\n")[0], text.split("Evidence:")[1]
+        assert claim in headline
+        assert evidence.count(claim) == 1
+        for wrong in ("No trouble", "not in the logs", "no log files", "nothing needs doing"):
+            assert wrong not in text
 
 
 @pytest.mark.parametrize(("number", "text"), [(0, "no lines"), (1, "1 line"), (12345, "12,345 lines")])
