@@ -50,7 +50,7 @@ class LedgerReader:
 
     @classmethod
     async def open(cls, url: str | Path, *, wall_clock: WallClock | None = None) -> LedgerReader:
-        """Open a ledger for reading. A `LedgerFileError` says what else the file is; nothing is changed or made."""
+        """Open a ledger for reading. A `LedgerFileError` says what else the file is, and leaves it alone."""
         path = path_of(url)
         await asyncio.to_thread(require_current, path)
         return cls(path, wall_clock or SystemWallClock())
