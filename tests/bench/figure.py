@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,6 +12,8 @@ from time import perf_counter_ns
 
 from rich.console import Console
 from rich.table import Table
+
+PIPED_WIDTH = 132
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,7 @@ def show(figures: list[Figure]) -> None:
         goal = "-" if row.goal is None else f"{row.goal:g} {'met' if row.met else 'MISSED'}"
         value, reference_value = (f"{number:.3f} {row.unit}" for number in (row.value, row.reference_value))
         table.add_row(row.name, value, row.reference, reference_value, f"{row.ratio:.2f}", goal)
-    Console().print(table)
+    Console(width=None if sys.stdout.isatty() else PIPED_WIDTH).print(table)
 
 
 def write(figures: list[Figure], path: Path) -> None:
