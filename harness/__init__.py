@@ -1,8 +1,7 @@
 """A harness that holds an agent's run to its limits and records every boundary the run crosses."""
 
-from harness.budget import Budget, BudgetSnapshot, Excess, Limits, TokenUsage
-from harness.cancellation import Cancellation, CancelReason
-from harness.capacity import RunCapacity
+from harness.budget import Excess, Limits, TokenUsage
+from harness.cancellation import CancelReason
 from harness.clock import ManualClock, MonotonicClock, SystemMonotonicClock, SystemWallClock, WallClock
 from harness.content import Capture, CapturePolicy, Content
 from harness.context import Run, RunContext
@@ -18,10 +17,11 @@ from harness.errors import (
     RunEnded,
     TerminationNotRecorded,
 )
+from harness.handles import Budget, BudgetSnapshot, Cancellation, Lifecycle, RunCapacity
 from harness.ids import IdSource, RandomIds
 from harness.journal import Journal, Recorded, Submission
 from harness.keys import ToolCallKeyFactory
-from harness.lifecycle import Lifecycle, Outcome, Termination
+from harness.lifecycle import Outcome, Termination
 from harness.memory_journal import MemoryJournal
 from harness.retry import (
     AGENT_POLICY,

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TypeGuard
 
 from harness.errors import InvalidInput
 from harness.events.base import MAX_SAFE_INTEGER
 from harness.ids import check_name
-
-if TYPE_CHECKING:
-    from harness.live import LiveRun
 
 MAX_TOOLS_WITH_LIMITS = 50
 MAX_TOOL_NAME_CHARS = 200
@@ -129,28 +126,10 @@ def find_overrun(limits: Mapping[str, int], usage: Mapping[str, int]) -> Excess 
     return find_excess(limits, usage, dict.fromkeys(usage, 0))
 
 
-@dataclass(frozen=True, slots=True)
-class BudgetSnapshot:
-    """Usage beside its limits at one instant."""
-
-    limits: Mapping[str, int]
-    usage: Mapping[str, int]
-    usage_unknown_count: int
-
-
-class Budget:
-    """A run's limits and what it has used of them; charged only by the harness's boundaries."""
-
-    __slots__ = ("_live",)
-
-    def __init__(self, live: LiveRun) -> None:
-        self._live = live
-
-    def snapshot(self) -> BudgetSnapshot:
-        """A consistent view: what one boundary charges is in it whole or not at all."""
-        state = self._live.state
-        limits, usage = MappingProxyType(state.limits), MappingProxyType(state.usage)
-        return BudgetSnapshot(limits, usage, state.usage_unknown_count)
+def check_size(size_bytes: object) -> None:
+    """Refuse anything but a positive whole number of bytes."""
+    if isinstance(size_bytes, bool) or not isinstance(size_bytes, int) or size_bytes < 1:
+        raise InvalidInput("size_bytes", f"must be a whole number of bytes from 1, not {size_bytes!r}")
 
 
 def check_tool_name(field_name: str, tool: object) -> str:

@@ -9,14 +9,11 @@ import asyncio
 import logging
 from collections.abc import Callable
 from enum import Enum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from harness.errors import InvalidInput
 from harness.events import outcome_of_signal
 from harness.lifecycle import Outcome
-
-if TYPE_CHECKING:
-    from harness.live import LiveRun
 
 log = logging.getLogger(__name__)
 
@@ -73,35 +70,3 @@ class Callbacks:
                 callback(reason)
             except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - it is the application's
                 log.warning("run %s: a cancellation callback raised %s", self._run_id, type(error).__name__)
-
-
-class Cancellation:
-    """Whether and why a run was told to stop, and whom to tell."""
-
-    __slots__ = ("_live",)
-
-    def __init__(self, live: LiveRun) -> None:
-        self._live = live
-
-    @property
-    def reason(self) -> CancelReason | None:
-        """The first reason, which stays; None while nobody has signalled."""
-        return self._live.cancel_reason
-
-    @property
-    def is_signalled(self) -> bool:
-        return self._live.cancel_reason is not None
-
-    def signal(self, reason: CancelReason) -> bool:
-        """Tell the run to stop; False if it had already ended or been told, and then nothing has changed."""
-        if not isinstance(reason, CancelReason):
-            raise InvalidInput("reason", f"must be a CancelReason, not {type(reason).__name__}")
-        return self._live.stop(reason).decided
-
-    def on_signal(self, callback: Callback) -> Callable[[], None]:
-        """Call `callback` once, when the run is told to stop, or at once if it was; returns how to take it back.
-
-        Callbacks run on the thread that signals, which may be the ledger's, and must not block. One that raises is
-        logged without payloads.
-        """
-        return self._live.on_signal(callback)

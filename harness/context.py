@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from harness.budget import Budget
-from harness.cancellation import Cancellation
-from harness.capacity import RunCapacity
 from harness.deadline import Deadline
 from harness.errors import InvalidInput
+from harness.handles import Budget, Cancellation, Lifecycle, RunCapacity
 from harness.ids import boundary_path, check_name
-from harness.lifecycle import Lifecycle
 from harness.live import LiveRun
 from harness.ordinals import Ordinals
 from harness.retry import RetryPolicies

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness import events as e
-from harness.budget import Limits, find_excess
+from harness.budget import Limits, check_size, find_excess
 from harness.calls import Calls
 from harness.cancellation import CancelReason
-from harness.capacity import check_size
 from harness.content import encode_content
 from harness.context import RunContext
 from harness.engine import Engine

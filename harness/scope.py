@@ -8,18 +8,17 @@ from types import TracebackType
 from typing import Any
 
 from harness import events as e
-from harness.budget import Budget
-from harness.cancellation import Cancellation, CancelReason
-from harness.capacity import RunCapacity
+from harness.cancellation import CancelReason
 from harness.capture import error_content, error_type, keep_content, seal_content
 from harness.content import SealedContent
 from harness.context import RunContext
 from harness.deadline import Deadline
 from harness.engine import Engine
 from harness.errors import AlreadyTerminated, HarnessError, IllegalEvent, InvalidInput, TerminationNotRecorded
+from harness.handles import Budget, Cancellation, Lifecycle, RunCapacity
 from harness.ids import is_code
 from harness.journal import Recorded
-from harness.lifecycle import Lifecycle, Outcome
+from harness.lifecycle import Outcome
 from harness.live import LiveRun
 from harness.opening import Opening
 from harness.waiting import result_of, wait_through
