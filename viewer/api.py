@@ -37,7 +37,7 @@ class Api:
         trace = await self.reader.trace(session_id, run_id)
         etag = trace_etag(trace)
         headers = {"ETag": etag, "Cache-Control": _REVALIDATE}
-        if matches(request.headers.get("if-none-match"), etag):
+        if matches(request.headers.getlist("if-none-match"), etag):
             return Response(status_code=304, headers=headers)
         return wrapper.ok(trace_body(trace), headers=headers)
 

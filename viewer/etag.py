@@ -1,6 +1,7 @@
 """The entity tag of a trace: a hash over everything that can change what it says (SPEC D16)."""
 
 import hashlib
+from collections.abc import Sequence
 
 from ledger.projections.rows import FOLD_VERSION
 from ledger.records import RunTrace
@@ -16,9 +17,7 @@ def trace_etag(trace: RunTrace) -> str:
     return f'"{hashlib.sha256(canonical(facts)).hexdigest()[:32]}"'
 
 
-def matches(if_none_match: str | None, etag: str) -> bool:
-    """Whether the client's `If-None-Match` names `etag`, by weak comparison."""
-    if if_none_match is None:
-        return False
-    tags = [tag.strip().removeprefix("W/") for tag in if_none_match.split(",")]
+def matches(if_none_match: Sequence[str], etag: str) -> bool:
+    """Whether the client's `If-None-Match`, in any number of header lines, names `etag`, by weak comparison."""
+    tags = [tag.strip().removeprefix("W/") for line in if_none_match for tag in line.split(",")]
     return etag in tags or tags == ["*"]

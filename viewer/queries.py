@@ -25,11 +25,11 @@ def id_in_query(request: Request, name: str) -> str:
 
 def limit_in_query(request: Request) -> int:
     """How many runs to list."""
-    limit = position(request, "limit")
+    limit = _number(request, "limit")
     if limit is None:
         return RUNS_LIMIT_DEFAULT
     if not 1 <= limit <= RUNS_LIMIT_MAX:
-        raise InvalidInput("limit", f"must be from 1 to {RUNS_LIMIT_MAX}")
+        raise InvalidInput("limit", f"must be a whole number from 1 to {RUNS_LIMIT_MAX}")
     return limit
 
 
@@ -40,12 +40,18 @@ def cursor_in_query(request: Request) -> str | None:
 
 def position(request: Request, name: str) -> int | None:
     """A whole number from 0, or None where it is not given."""
+    number = _number(request, name)
+    if number is not None and not 0 <= number <= POSITION_MAX:
+        raise InvalidInput(name, "must be a whole number from 0")
+    return number
+
+
+def _number(request: Request, name: str) -> int | None:
+    """The digits of a parameter as a number; -1 for whatever is none."""
     value = single(request, name)
     if value is None:
         return None
-    if not (value.isascii() and value.isdigit() and len(value) <= 16 and int(value) <= POSITION_MAX):
-        raise InvalidInput(name, "must be a whole number from 0")
-    return int(value)
+    return int(value) if value.isascii() and value.isdigit() and len(value) <= 16 else -1
 
 
 def single(request: Request, name: str) -> str | None:

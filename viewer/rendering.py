@@ -11,7 +11,7 @@ from viewer.present import format as form
 from viewer.present import links, words
 from viewer.present.event_lines import boundary_words
 from viewer.present.gauges import columns
-from viewer.present.text import visible, visible_markup
+from viewer.present.text import breakable, prose, row_count, visible, visible_markup
 from viewer.present.verdict import TONES, pill
 
 
@@ -38,6 +38,9 @@ class Renderer:
             size=form.size,
             short_hash=form.short_hash,
             marked=visible_markup,
+            prose=prose,
+            breakable=breakable,
+            row_count=row_count,
             pill=pill,
             plain=words.plain,
             boundary_words=boundary_words,

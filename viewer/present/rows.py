@@ -197,10 +197,11 @@ def _blocks(key: str, contents: tuple[ContentView | None, ...], links: TraceLink
     return tuple((part, each) for part, each in found if each is not None)
 
 
-def content_block(key: str, content: ContentView | None, links: TraceLinks) -> Block | None:
-    """The block of a content, longer and from the asked-for byte where the address names it."""
+def content_block(key: str, content: ContentView | None, links: TraceLinks, *, long: bool = False) -> Block | None:
+    """The block of a content, longer and from the asked-for byte, if there is one, where the address names it."""
     asked_for = links.content == key
-    return block(key, content, asked_for=asked_for, start=links.offset if asked_for else 0)
+    start = links.offset if asked_for and content is not None and links.offset < content.size_bytes else 0
+    return block(key, content, asked_for=asked_for or long, start=start)
 
 
 def _asked_for(key: str, links: TraceLinks) -> bool:

@@ -23,6 +23,8 @@ _UNSAFE = re.compile(
     "]"
 )
 
+_CODE = re.compile("`([^`\n]+)`")
+
 # fmt: off
 _CONTROLS = (
     "NUL", "SOH", "STX", "ETX", "EOT", "ENQ", "ACK", "BEL", "BS", "TAB", "LF", "VT", "FF", "CR", "SO", "SI",
@@ -47,6 +49,24 @@ def visible_markup(text: str) -> Markup:
         at = found.end()
     out.append(escape(text[at:]))
     return Markup("").join(out)
+
+
+def prose(text: str) -> Markup:
+    """The same for a text that people wrote: what stands between backticks is code. Everything stays inert."""
+    parts = enumerate(_CODE.split(text))
+    return Markup("").join(
+        Markup("<code>{}</code>").format(visible_markup(p)) if n % 2 else visible_markup(p) for n, p in parts
+    )
+
+
+def breakable(name: str) -> Markup:
+    """A name that breaks after its underscores rather than inside a word."""
+    return Markup("<wbr>").join(visible_markup(part) for part in re.split("(?<=_)", name))
+
+
+def row_count(text: str, columns: int) -> int:
+    """About how many rows the text takes in so many columns."""
+    return sum(1 + len(line) // columns for line in text.split("\n"))
 
 
 def shorten(text: str, length_max: int) -> str:

@@ -10,6 +10,7 @@ from viewer.present.gauges import Gauge, gauges
 from viewer.present.graph import Graph, Transition, graph
 from viewer.present.judgements import Judgement, judgements
 from viewer.present.links import TraceLinks
+from viewer.present.notices import notices
 from viewer.present.spans import spans_of, spans_of_rows
 from viewer.present.text import shorten
 from viewer.present.timeline import Timeline, timeline
@@ -26,6 +27,7 @@ class TracePage:
 
     trace: RunTrace
     links: TraceLinks
+    notices: Sequence[str]
     title: str
     elapsed_us: int
     verdict: Verdict
@@ -61,6 +63,7 @@ def trace_page(reading: RunReading, links: TraceLinks) -> TracePage:
     return TracePage(
         trace=trace,
         links=links,
+        notices=notices(reading, links),
         title=shorten(run.summary.query or "", TITLE_CHARS_MAX) or "The question is not kept",
         elapsed_us=elapsed_us,
         verdict=verdict(trace, transitions, elapsed_us),
@@ -70,7 +73,7 @@ def trace_page(reading: RunReading, links: TraceLinks) -> TracePage:
         transitions=transitions[:TRANSITIONS_LISTED],
         transition_count=len(transitions),
         graph=graph(transitions),
-        answer=rows.content_block("answer", trace.answer, links),
+        answer=rows.content_block("answer", trace.answer, links, long=True),
         steps=steps,
         steps_paging=steps_paging,
         tools=tools,

@@ -1,0 +1,44 @@
+"""What a page's address asks for and the run does not have: said in words, so that nobody takes another part for it."""
+
+from collections.abc import Iterator
+
+from ledger.records import AgentStep, ContentView, RunTrace, ToolInvocation
+from viewer.present.format import count, plural
+from viewer.present.links import TraceLinks
+from viewer.reading import RunReading
+
+
+def notices(reading: RunReading, links: TraceLinks) -> tuple[str, ...]:
+    """One sentence for each part of the address that leads nowhere."""
+    return tuple(_notices(reading, links))
+
+
+def _notices(reading: RunReading, links: TraceLinks) -> Iterator[str]:
+    trace, event_count = reading.trace, reading.trace.run.event_count
+    if links.event is not None and reading.selected is None:
+        yield f"There is no event {count(links.event)}: the run has {plural(event_count, 'event')}."
+    for name, skipped, total in (
+        ("event", links.after, event_count),
+        ("model step", links.steps, len(trace.agent_steps)),
+        ("tool call", links.tools, len(trace.tool_invocations)),
+    ):
+        if skipped and skipped >= total:
+            yield f"There is no {name} after number {count(skipped)}: the run has {count(total)}."
+    if links.content is not None:
+        found = content_named(trace, links.content)
+        if found is None:
+            yield f"The run has no content {links.content}."
+        elif links.offset and links.offset >= found.size_bytes:
+            size_bytes = plural(found.size_bytes, "byte")
+            yield f"The content {links.content} has {size_bytes}, and none behind byte {count(links.offset)}."
+
+
+def content_named(trace: RunTrace, key: str) -> ContentView | None:
+    """The content that a key such as `answer` or `tool-3-output` stands for."""
+    if key == "answer":
+        return trace.answer
+    kind, number, part = key.split("-")
+    steps: dict[int, AgentStep | ToolInvocation] = {step.step_no: step for step in trace.agent_steps}
+    tools: dict[int, AgentStep | ToolInvocation] = {tool.invocation_no: tool for tool in trace.tool_invocations}
+    row = (steps if kind == "step" else tools).get(int(number))
+    return None if row is None else {"input": row.input, "output": row.output, "error": row.error}[part]
