@@ -4,6 +4,9 @@ from importlib.resources import files
 
 import pytest
 
+from tests.viewer.example_runs import LIMITS
+from tests.viewer.fake_run import FakeRun, content
+
 BUDGET = "/trace?sessionId=s-42&runId=run-019ad3c1"
 SUCCESS = "/trace?sessionId=s-42&runId=run-019ad3d7"
 RUNNING = "/trace?sessionId=s-43&runId=run-live"
@@ -67,6 +70,50 @@ def test_the_whole_run_is_in_view_on_the_timeline(watch, viewport):
     assert min(box["x"] for box in boxes) < track["x"] + 0.05 * track["width"]
     assert all(box["x"] + box["width"] <= track["x"] + track["width"] + 2 for box in boxes)
     assert max(box["x"] + box["width"] for box in boxes) > track["x"] + 0.9 * track["width"]
+
+
+@pytest.mark.parametrize("width", [320, 390, 768, 1000, 1440])
+@pytest.mark.parametrize("path", [BUDGET, SUCCESS])
+def test_gauges_leave_no_hole_and_keep_a_limit_beside_its_value(watch, path, width):
+    page = watch(viewport={"width": width, "height": 800}).open(path)
+    # As many gauges as a run of the demonstration has.
+    page.evaluate(
+        """() => {
+          const list = document.querySelector('.gauges');
+          while (list.children.length < 11) list.append(list.lastElementChild.cloneNode(true));
+          list.className = 'gauges of-6';
+        }"""
+    )
+    whole = page.locator(".gauges").bounding_box()
+    boxes = [gauge.bounding_box() for gauge in page.locator(".gauges li").all()]
+    for top in {box["y"] for box in boxes}:
+        row = [box for box in boxes if box["y"] == top]
+        assert abs(sum(box["width"] for box in row) - whole["width"]) < 1
+    assert {len(amount.evaluate("it => it.getClientRects()")) for amount in page.locator(".amount").all()} == {1}
+    assert page.evaluate("[...document.querySelectorAll('.gauges li')].every(it => it.scrollWidth <= it.clientWidth)")
+
+
+def test_a_long_answer_opens_to_its_end_without_javascript(watch, reader):
+    run = FakeRun("s-long", "run-long", "q", dict(LIMITS)).start()
+    run.answer = content("a line of it\n" * 100)
+    reader.runs["s-long", "run-long"] = run
+    page = watch(viewport=WIDE, java_script_enabled=False).open("/trace?sessionId=s-long&runId=run-long")
+    answer = page.locator("#answer .text")
+    before = answer.bounding_box()["height"]
+    assert 600 < before <= 660
+    page.get_by_text("Show all").click()
+    assert answer.bounding_box()["height"] > 2 * before
+
+
+@pytest.mark.parametrize("width", [320, 390, 1440])
+def test_no_line_of_facts_begins_or_ends_with_a_dot(watch, width):
+    page = watch(viewport={"width": width, "height": 800}).open(BUDGET)
+    facts = page.locator(".verdict .facts")
+    left = facts.bounding_box()["x"]
+    starts = {fact.bounding_box()["x"] for fact in facts.locator("li").all()}
+    # The dot of what begins a line lies left of the list's visible part.
+    assert min(starts) == left
+    assert facts.evaluate("it => getComputedStyle(it).clipPath") == "inset(-4px -4px -4px 12px)"
 
 
 def test_nothing_of_a_runs_content_runs_or_loads(watch):  # CASES 46
