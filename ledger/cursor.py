@@ -7,6 +7,7 @@ import binascii
 from dataclasses import dataclass
 
 from harness.errors import InvalidInput
+from harness.events.base import MAX_SAFE_INTEGER
 from harness.ids import check_id
 from ledger.errors import InvalidCursor
 
@@ -33,7 +34,7 @@ class RunCursor:
             padded = text.encode("ascii") + b"=" * (-len(text) % 4)
             version, created_us, run_id = base64.b64decode(padded, altchars=b"-_", validate=True).decode().split(":", 2)
             cursor = cls(int(created_us), check_id("run_id", run_id))
-            if version != "1" or cursor.encode() != text:
+            if version != "1" or cursor.encode() != text or abs(cursor.created_us) > MAX_SAFE_INTEGER:
                 raise ValueError
         except (ValueError, binascii.Error, InvalidInput) as error:
             raise InvalidCursor(text) from error

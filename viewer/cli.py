@@ -5,6 +5,7 @@ one line on the error stream; exit code 1 says that the thing asked for failed o
 tried: wrong usage, or a ledger that cannot be read.
 """
 
+import errno
 from collections.abc import Callable, Iterable
 from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
 from typing import Any
@@ -64,6 +65,10 @@ class Commands(click.Group):
         except (LedgerError, HarnessError) as error:
             not_tried = isinstance(error, _NOT_TRIED) or error.code in _ASKED_WRONGLY
             raise (NotTried if not_tried else OneLine)(str(error)) from error
+        except OSError as error:
+            if error.errno == errno.EPIPE:
+                raise  # click ends quietly where nobody reads any more
+            raise OneLine(error.strerror or type(error).__name__) from error
 
 
 def _broken(name: str, problem: str) -> click.Command:

@@ -24,7 +24,12 @@ EXIT_UNUSABLE = 2
 """The command was used wrongly, or the ledger cannot be used."""
 
 db_option = click.option(
-    "--db", envvar="TACHOGRAPH_DB", required=True, metavar="URL", help="The ledger: sqlite:///FILE or a path."
+    "--db",
+    envvar="TACHOGRAPH_DB",
+    show_envvar=True,
+    required=True,
+    metavar="URL",
+    help="The ledger: sqlite:///FILE or a path.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 

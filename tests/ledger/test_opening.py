@@ -1,6 +1,7 @@
 """What can be wrong with a ledger's address or file: a clear error, and nothing changed or made."""
 
 import asyncio
+import os
 import sqlite3
 import threading
 from pathlib import Path
@@ -74,6 +75,7 @@ UNUSABLE = {
     "another database with migrations": (make_foreign_with_migrations, NotALedger),
     "another database in WAL mode": (make_foreign_wal, NotALedger),
     "a folder": (Path.mkdir, NotALedger),
+    "a pipe": (os.mkfifo, NotALedger),
     "a newer format": (make_newer_format, LedgerTooNew),
     "a newer schema": (make_newer_schema, LedgerTooNew),
     "a link in circles": (lambda path: path.symlink_to(path), LedgerUnreadable),

@@ -119,7 +119,9 @@ GOOD_CURSOR = RunCursor(1_800_000_000_000_000, "run-1").encode()
 
 
 @pytest.mark.parametrize(
-    "cursor", ["", "x", GOOD_CURSOR + "A", GOOD_CURSOR + "=", "MTo1OmEgYg", "ü", "A" * 5_000], ids=repr
+    "cursor",
+    ["", "x", GOOD_CURSOR + "A", GOOD_CURSOR + "=", "MTo1OmEgYg", "ü", "A" * 5_000, RunCursor(10**20, "a").encode()],
+    ids=repr,
 )
 async def test_a_cursor_of_ones_own_making_is_refused(reader, cursor):
     with pytest.raises(InvalidCursor):

@@ -1,5 +1,6 @@
 """The command: commands by entry point, errors in one line, exit codes that mean something."""
 
+import errno
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -30,11 +31,12 @@ def raising(error):
 not_found = raising(RunNotFound("s", "r"))
 missing = raising(LedgerMissing(Path("x.db")))
 invalid = raising(InvalidInput("runId", "must not\nbe blank"))
+full = raising(OSError(errno.ENOSPC, "No space left on device"))
 no_command = "just a string"
 
 
 def run(*args):
-    names = ("works", "not_found", "missing", "invalid", "no_command", "gone")
+    names = ("works", "not_found", "missing", "invalid", "full", "no_command", "gone")
     points = [EntryPoint(name.replace("_", "-"), f"{__name__}:{name}", GROUP) for name in names]
     points.append(EntryPoint("broken", "no_such_package.commands:main", GROUP))
     return CliRunner().invoke(build(lambda: points), args)
@@ -51,6 +53,7 @@ def test_a_command_is_found_by_its_entry_point():
         ("not-found", 1, "Error: there is no run r in session s\n"),
         ("missing", 2, "Error: x.db does not exist\n"),
         ("invalid", 2, "Error: runId must not be blank\n"),
+        ("full", 1, "Error: No space left on device\n"),
     ],
 )
 def test_what_our_packages_raise_is_one_line_and_an_exit_code(command, exit_code, line):
