@@ -5,7 +5,6 @@ A synchronous call in flight is not interrupted; its result arrives late and is 
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable
 from enum import Enum
@@ -68,5 +67,5 @@ class Callbacks:
         for callback in callbacks:
             try:
                 callback(reason)
-            except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - it is the application's
+            except BaseException as error:  # noqa: BLE001 - it is the application's, the thread may be the ledger's
                 log.warning("run %s: a cancellation callback raised %s", self._run_id, type(error).__name__)

@@ -31,6 +31,17 @@ class IllegalEvent(HarnessError):
         super().__init__(f"{event_type} cannot be recorded: {problem}")
 
 
+class UnknownEvent(HarnessError, LookupError):
+    """An event of a type, or of a version of it, that a newer program wrote: kept, and passed over by folds."""
+
+    code = "unknown_event"
+
+    def __init__(self, event_type: str, version: object) -> None:
+        self.event_type = event_type
+        self.version = version
+        super().__init__(f"event type {event_type} in version {version} is not known here")
+
+
 class RunEnded(HarnessError):
     """Work was refused, because the run has ended or because this very work would have passed one of its limits."""
 

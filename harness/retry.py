@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -18,6 +17,7 @@ from harness.errors import HarnessError, InvalidInput, LedgerUnavailable, RunEnd
 log = logging.getLogger(__name__)
 
 MAX_ATTEMPTS = 10
+MAX_DELAY_S = 24 * 3600
 POLICY_DOMAIN = b"tachograph/policy/v1\0"
 
 
@@ -123,8 +123,8 @@ class RetryPolicy:
             raise InvalidInput(f"{self.kind.value}.retryable", f"must not hold {names}: these are never retried")
         for name in ("base_delay_s", "max_delay_s"):
             seconds = getattr(self, name)
-            if not math.isfinite(seconds) or seconds < 0:
-                raise InvalidInput(f"{self.kind.value}.{name}", f"must be finite and not negative, not {seconds!r}")
+            if not 0 <= seconds <= MAX_DELAY_S:
+                raise InvalidInput(f"{self.kind.value}.{name}", f"must be from 0 to {MAX_DELAY_S}, not {seconds!r}")
 
     def permits(self, failure: FailureType, attempt: int) -> bool:
         """Whether another attempt may follow number `attempt`, which failed with `failure`."""

@@ -19,6 +19,7 @@ from ledger.errors import (
     RunNotFound,
     RunUnreadable,
     SessionNotFound,
+    SessionUnreadable,
     TooLarge,
     UnsupportedUrl,
 )
@@ -70,6 +71,7 @@ __all__ = [
     "RunTrace",
     "RunUnreadable",
     "SessionNotFound",
+    "SessionUnreadable",
     "TooLarge",
     "ToolInvocation",
     "UnsupportedUrl",

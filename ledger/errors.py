@@ -194,6 +194,17 @@ class OwnedElsewhere(LedgerError, IllegalEvent):
         self.run_id = run_id
 
 
+class SessionUnreadable(LedgerError):
+    """What is stored of a session's own stream is nothing that this program understands."""
+
+    code = "session_unreadable"
+
+    def __init__(self, session_id: str, detail: str) -> None:
+        self.session_id = session_id
+        self.detail = detail
+        super().__init__(f"what is stored of session {session_id} cannot be read ({detail})")
+
+
 class RunUnreadable(LedgerError, IllegalEvent):
     """What is stored of a run adds up to nothing that this program understands, so nothing can follow it."""
 

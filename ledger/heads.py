@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 
 import orjson
 
+from harness.errors import UnknownEvent
 from harness.events import Event, parse_event
 from harness.events.base import MAX_SAFE_INTEGER
 from harness.ids import run_stream
@@ -171,5 +172,8 @@ def stored_pages(
 
 def _known_events(rows: Sequence[tuple[int, bytes]]) -> Iterator[Event]:
     for _, body in rows:
-        with contextlib.suppress(LookupError):
-            yield parse_event(orjson.loads(body))
+        fields = orjson.loads(body)
+        if not isinstance(fields, dict):
+            raise ValueError("a body is a JSON object")
+        with contextlib.suppress(UnknownEvent):
+            yield parse_event(fields)

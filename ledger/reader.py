@@ -19,7 +19,7 @@ from ledger import reading
 from ledger.cursor import RunCursor
 from ledger.errors import LedgerUnreadable
 from ledger.records import ChatSession, Page, RecordedEvent, RunSummary, RunTrace
-from ledger.store.place import path_of
+from ledger.store.place import file_at, path_of
 from ledger.store.probe import can_share, read_address, require_current
 
 P = ParamSpec("P")
@@ -36,6 +36,8 @@ class LedgerReader:
     def __init__(self, path: Path, clock: WallClock) -> None:
         self._path = path
         self._clock = clock
+        self._file = file_at(path)
+        self._is_closed = False
         self._reads: set[asyncio.Task[Any]] = set()
         # Where a reader can make no side file it looks anew, at each read, whether somebody writes.
         self._engine = create_async_engine(
@@ -85,7 +87,8 @@ class LedgerReader:
         return await self._read(reading.events, keys, after_seq, limit)
 
     async def close(self) -> None:
-        """Let go of the file, once the reads under way have ended."""
+        """Let go of the file, once the reads under way have ended; whoever reads later gets `LedgerUnreadable`."""
+        self._is_closed = True
         if self._reads:
             await asyncio.wait(self._reads)
         await self._engine.dispose()
@@ -102,6 +105,10 @@ class LedgerReader:
         args[0] = read_address(self._path)
 
     async def _read(self, read: Callable[Concatenate[sa.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        if self._is_closed:
+            raise LedgerUnreadable(self._path, "was closed")
+        if file_at(self._path) != self._file:
+            raise LedgerUnreadable(self._path, "was replaced or removed since it was opened")
         # Whoever asked may be cancelled: the read goes on to its end, or its connection would be lost in mid-air.
         task = asyncio.create_task(self._in_transaction(read, *args, **kwargs))
         self._reads.add(task)

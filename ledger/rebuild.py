@@ -24,7 +24,7 @@ from harness.events import SessionOpened
 from harness.ids import session_stream
 from ledger import schema
 from ledger.batch import Batch
-from ledger.errors import RunUnreadable
+from ledger.errors import RunUnreadable, SessionUnreadable
 from ledger.heads import fold_pages, stored_pages
 from ledger.projections.rows import SessionShare
 from ledger.store import statements
@@ -57,14 +57,17 @@ class RebuildReport:
     """Runs whose rows were not what their events add up to, and are now."""
     sessions_changed: tuple[str, ...]
     runs_unreadable: tuple[str, ...]
-    """Runs that this program does not understand; their rows were left alone."""
+    """Runs that this program does not understand; their rows were left alone,"""
+    sessions_unreadable: tuple[str, ...]
+    """and so were those of such sessions."""
     stray_count: int
     """Rows of runs or sessions that the log does not know; they are gone."""
 
     @property
     def is_clean(self) -> bool:
         """Whether every row was as it should be."""
-        return not (self.runs_changed or self.sessions_changed or self.runs_unreadable or self.stray_count)
+        changed = self.runs_changed or self.sessions_changed or self.stray_count
+        return not (changed or self.runs_unreadable or self.sessions_unreadable)
 
 
 @dataclass(slots=True)
@@ -108,6 +111,7 @@ async def rebuild_all(path: Path, run: Runner) -> RebuildReport:
         runs_changed=tuple(runs.changed),
         sessions_changed=tuple(sessions.changed),
         runs_unreadable=tuple(runs.unreadable),
+        sessions_unreadable=tuple(sessions.unreadable),
         stray_count=stray_count,
     )
 
@@ -137,8 +141,8 @@ async def _rebuild_each(path: Path, run: Runner, kind: _Kind, tally: _Tally) -> 
             tally.count += 1
             try:
                 rebuilt = found if found.is_right else await run(partial(_replace, kind, found.key))
-            except RunUnreadable as error:
-                tally.unreadable.append(error.run_id)
+            except (RunUnreadable, SessionUnreadable):
+                tally.unreadable.append(found.key)
                 continue
             tally.row_count += rebuilt.row_count
             if not rebuilt.is_right:
@@ -168,7 +172,7 @@ def _compare(ledger: sqlite3.Connection, beside: sqlite3.Connection, kind: _Kind
         kind.fold(ledger, beside, key)
         row_count, after = _digest(beside, kind.tables, key)
         return Rebuilt(key, row_count, before == after)
-    except RunUnreadable:
+    except (RunUnreadable, SessionUnreadable):
         return Rebuilt(key, 0, is_right=False)
     finally:
         beside.execute("ROLLBACK")
@@ -195,12 +199,15 @@ def _fold_run(source: sqlite3.Connection, target: sqlite3.Connection, run_id: st
 
 
 def _fold_session(source: sqlite3.Connection, target: sqlite3.Connection, session_id: str) -> None:
-    shares = [
-        SessionShare(session_id, event.occurred_us, event.occurred_us, 0, event.ttl_us)
-        for page in stored_pages(source, session_stream(session_id))
-        for event in page
-        if isinstance(event, SessionOpened)
-    ]
+    try:
+        shares = [
+            SessionShare(session_id, event.occurred_us, event.occurred_us, 0, event.ttl_us)
+            for page in stored_pages(source, session_stream(session_id))
+            for event in page
+            if isinstance(event, SessionOpened)
+        ]
+    except ValueError as error:  # bytes that are no event
+        raise SessionUnreadable(session_id, str(error).partition("\n")[0]) from error
     created_us, last_active_us, pairs = source.execute(statements.RUNS_OF_SESSION, (session_id,)).fetchone()
     if created_us is not None:
         shares.append(SessionShare(session_id, created_us, last_active_us, pairs))

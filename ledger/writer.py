@@ -155,7 +155,7 @@ class Writer:
     def _refuse(self, item: _Waiting | _Job) -> None:
         if isinstance(item, _Waiting):
             self._permits.remove_bytes(item.append.size_bytes)
-        item.future.set_exception(LedgerUnavailable("the ledger is closed"))
+        _answer(item.future, LedgerUnavailable("the ledger is closed"))
 
     def _work(self) -> None:
         pending: _Item = None
@@ -218,17 +218,14 @@ class Writer:
             self._lose(appends)
         for waiting, result in zip(taken, results, strict=True):
             self._permits.remove_bytes(waiting.append.size_bytes)
-            if isinstance(result, Exception):
-                waiting.future.set_exception(result)
-            else:
-                waiting.future.set_result(result)
+            _answer(waiting.future, result)
 
     def _admit(self, waiting: _Waiting) -> bool:
         """Whether the run has its turn; after a lost submission it has none until one resumes (`harness.journal`)."""
         append = waiting.append
         if append.run_id in self._broken and not append.resumes:
             self._permits.remove_bytes(append.size_bytes)
-            waiting.future.set_exception(LedgerUnavailable("an earlier submission of this run was not stored"))
+            _answer(waiting.future, LedgerUnavailable("an earlier submission of this run was not stored"))
             return False
         self._broken.pop(append.run_id, None)
         return True
@@ -253,9 +250,8 @@ class Writer:
         try:
             result = self._store.run(item.job, item.run_ids)
         except Exception as error:  # noqa: BLE001 - it is the caller's to see
-            item.future.set_exception(error)
-        else:
-            item.future.set_result(result)
+            result = error
+        _answer(item.future, result)
 
     def _finish(self) -> None:
         with self._lock:
@@ -268,6 +264,17 @@ class Writer:
             if item is not None:
                 self._refuse(item)
         self._store.close()
+
+
+def _answer(future: Future[Any], result: Any) -> None:
+    """Complete the future; whatever its callbacks raise, even `SystemExit`, must not end the writer's thread."""
+    try:
+        if isinstance(result, Exception):
+            future.set_exception(result)
+        else:
+            future.set_result(result)
+    except BaseException:
+        log.exception("what waited for the ledger raised")
 
 
 def _refused_in_child() -> Future[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from harness.errors import UnknownEvent
 from harness.events.annotation import CaseRecorded, EvaluationRecorded, FeedbackRecorded
 from harness.events.attempt import (
     NOT_INVOKED,
@@ -97,13 +98,12 @@ __all__ = [
 def parse_event(fields: dict[str, Any]) -> Event:
     """The typed event of a body's fields.
 
-    `LookupError` for a type or a version of it that is not known here, `ValueError` for a malformed body.
+    `UnknownEvent` for a type or a version of it that is not known here, `ValueError` for a malformed body.
     """
-    model = EVENT_TYPES.get(fields.get("type", ""))
-    if model is None:
-        raise LookupError(f"unknown event type {fields.get('type')!r}")
-    known = model.model_fields["version"].default
-    version = fields.get("version", known)
-    if isinstance(version, int) and version != known:
-        raise LookupError(f"unknown version {version} of event type {fields['type']!r}")
+    event_type, version = fields.get("type"), fields.get("version")
+    if not isinstance(event_type, str) or not isinstance(version, int):
+        raise ValueError("a body has a type and a version")
+    model = EVENT_TYPES.get(event_type)
+    if model is None or version != model.model_fields["version"].default:
+        raise UnknownEvent(event_type, version)
     return model.model_validate(fields)

@@ -55,6 +55,8 @@ async def rebuild(db: str, as_json: bool) -> None:
             click.echo(f"changed: session {session_id}")
         for run_id in report.runs_unreadable:
             click.echo(f"cannot be read: run {run_id}")
+        for session_id in report.sessions_unreadable:
+            click.echo(f"cannot be read: session {session_id}")
         if report.stray_count:
             click.echo(f"removed: {report.stray_count} rows of unknown runs or sessions")
     if not report.is_clean:

@@ -76,6 +76,15 @@ def check_single_name(path: Path) -> None:
         raise LedgerUnreadable(path, f"has {name_count} names (hard links), and a ledger has one")
 
 
+def file_at(path: Path) -> tuple[int, int] | None:
+    """Which file the path leads to now; None if it leads to none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def prepare_folder(path: Path) -> None:
     """Make the folder that the ledger's file will be in; `LedgerUnreadable` if that is not possible."""
     try:

@@ -20,6 +20,7 @@ from ledger.prepared import Append
 from ledger.store import statements
 from ledger.store.faults import unavailable, violated
 from ledger.store.lock import FileLock
+from ledger.store.place import file_at
 
 log = logging.getLogger(__name__)
 
@@ -73,7 +74,7 @@ class SqliteStore:
         self._process_id = os.getpid()
         with lock.held(lock_timeout_s):
             self._connection = connect(path, lock_timeout_s)
-            self._file = _file_at(path)
+            self._file = file_at(path)
         self._heads = RunHeads(self._connection, setting.owner_id)
         self._commits = 0
         self._bytes = 0
@@ -130,7 +131,7 @@ class SqliteStore:
     def _held(self, timeout_s: float) -> Iterator[None]:
         """The lock, and the certainty that whoever opens the ledger next finds what is written now."""
         with self._lock.held(timeout_s):
-            if _file_at(self._path) != self._file:
+            if file_at(self._path) != self._file:
                 raise LedgerUnavailable("the file was replaced or removed")
             yield
 
@@ -195,15 +196,6 @@ class SqliteStore:
             return Path(f"{self._path}-wal").stat().st_size
         except OSError:
             return 0
-
-
-def _file_at(path: Path) -> tuple[int, int] | None:
-    """Which file the path leads to now."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
 
 
 def _attempt(batch: Batch, append: Append) -> Recorded | Exception:

@@ -467,3 +467,18 @@ async def test_a_call_whose_run_ended_while_it_waited_for_a_thread_is_not_invoke
             assert isinstance(second.exception(), RunEnded)
     assert invoked == []
     assert only(journal.events("r"), "attempt.abandoned").reason == "NOT_INVOKED"
+
+
+@pytest.mark.parametrize("raised", [SystemExit(1), KeyboardInterrupt(), asyncio.CancelledError()], ids=repr)
+async def test_whatever_a_callback_raises_the_others_run(harness: Harness, raised: BaseException):  # H3, CASES 23
+    told: list[CancelReason] = []
+
+    def leave(reason: CancelReason) -> None:
+        raise raised
+
+    with left_with(RunEnded):
+        async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
+            run.cancellation.on_signal(leave)
+            run.cancellation.on_signal(told.append)
+            run.cancellation.signal(CancelReason.USER_REQUESTED)
+    assert told == [CancelReason.USER_REQUESTED]

@@ -346,3 +346,9 @@ def test_policies_have_one_digest_that_another_language_can_make():  # E11, D21
         policies = RetryPolicies({OperationKind.INTENT_ROUTER: router, OperationKind.DIAGNOSIS_AGENT: AGENT_POLICY})
         assert policies.digest() == sha256(b"tachograph/policy/v1\0" + text.encode()).hexdigest()
     assert RetryPolicies().digest() == "d29e7780a7ceeebfad39a98b0eeb878211c7b1216f2802b5d28295a89f465fde"
+
+
+@pytest.mark.parametrize("delay_s", [-1.0, 1e308, float("inf"), float("nan"), 86_401.0])
+def test_a_delay_out_of_range_is_refused_where_it_is_given(delay_s: float):  # H6
+    with pytest.raises(InvalidInput, match="max_delay_s"):
+        RetryPolicy(OperationKind.INTENT_ROUTER, 2, TECHNICAL_FAILURES, max_delay_s=delay_s)

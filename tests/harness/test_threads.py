@@ -73,12 +73,14 @@ def test_a_thread_that_cannot_be_started_takes_no_place(monkeypatch: pytest.Monk
 
 
 def test_a_thread_is_used_again_and_ends_when_idle():
-    threads = ToolThreads(idle_s=0.2)
-    used = {threads.submit(threading.current_thread).result(timeout=30) for _ in range(20)}
-    assert len(used) < 20
-    for thread in used:
-        thread.join(timeout=30)
-        assert not thread.is_alive()
+    threads, used = ToolThreads(idle_s=2.0), set()
+    for _ in range(20):
+        used.add(threads.submit(threading.current_thread).result(timeout=30))
+        while not threads._idle:  # it gives the result before it waits for the next call
+            time.sleep(0)
+    (thread,) = used
+    thread.join(timeout=30)
+    assert not thread.is_alive()
     assert threads.submit(lambda: 7).result(timeout=30) == 7
 
 

@@ -12,6 +12,7 @@ from ledger import reader as reader_module
 from ledger.cursor import RunCursor
 from ledger.records import RunTrace
 from ledger.store import probe
+from tests.ledger.blank import blank_at
 from tests.ledger.scripted import ScriptedRun, seal
 
 
@@ -295,3 +296,21 @@ async def test_more_reads_than_there_are_connections_for_is_an_error_of_ours(rec
     for connection in connections:
         await connection.close()
     await recorded.reader.recent_runs()
+
+
+async def test_a_reader_says_so_once_its_file_was_removed_or_replaced(recorded, path, tmp_path):
+    async with await LedgerReader.open(path) as reader:
+        assert (await reader.recent_runs()).rows
+        path.rename(tmp_path / "elsewhere.db")
+        with pytest.raises(LedgerUnreadable, match="was replaced or removed"):
+            await reader.recent_runs()
+        blank_at(path)
+        with pytest.raises(LedgerUnreadable, match="was replaced or removed"):
+            await reader.recent_runs()
+
+
+async def test_a_reader_that_was_closed_reads_nothing_more(recorded, path):
+    reader = await LedgerReader.open(path)
+    await reader.close()
+    with pytest.raises(LedgerUnreadable, match="was closed"):
+        await reader.recent_runs()

@@ -7,7 +7,7 @@ import pytest
 
 from ledger import Ledger, heads, rebuild
 from ledger.store.lock import FileLock
-from tests.ledger.future import insert_event
+from tests.ledger.future import insert_event, insert_into_stream
 from tests.ledger.scripted import ScriptedRun
 from tests.ledger.tables import dump
 
@@ -153,3 +153,15 @@ async def test_an_annotation_of_a_long_run_folds_it_before_the_lock_is_taken(pat
         monkeypatch.setattr(heads, "PAGE_EVENTS", 20)
         await ledger.record_feedback("session-1", "run-1", useful=True)
         assert folded == [(False, 20), (False, 20), (False, 12)]
+
+
+@pytest.mark.parametrize("body", [b"junk", b"{}", b"[]"])
+async def test_a_session_that_cannot_be_read_is_named_and_all_others_are_rebuilt(ledger, plain, body):
+    for number in range(3):
+        for submission in ScriptedRun(f"run-{number}", f"session-{number}").whole():
+            ledger.journal.submit(submission).result()
+    insert_into_stream(plain(), "s:session-1", "session.opened", 1, body)
+    plain().execute("UPDATE chat_session SET message_pair_count = 9 WHERE session_id <> 'session-1'")
+    report = await ledger.rebuild()
+    assert (report.sessions_unreadable, report.sessions_changed) == (("session-1",), ("session-0", "session-2"))
+    assert not report.is_clean

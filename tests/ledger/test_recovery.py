@@ -174,6 +174,7 @@ async def test_a_reader_sees_a_dead_run_running_until_somebody_recovers_it(path)
 UNREADABLE = {
     "no event": b"[]",
     "no json": b"{",
+    "a body without a type": b"{}",
     "an event with a strange field": orjson.dumps({"type": "flow.selected", "version": 1, "mood": "good"}),
     "an event that cannot come there": orjson.dumps(
         ScriptedRun().attempt().succeed().events[0].model_dump(exclude_none=True)

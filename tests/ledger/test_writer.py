@@ -217,3 +217,15 @@ def test_a_tidying_that_was_put_off_is_tried_again_while_nothing_else_is_to_do(w
     writer.submit(run.start()).result()
     assert store.is_tidy.wait(30)
     assert store.tidied == 3
+
+
+@pytest.mark.parametrize("raised", [SystemExit(1), KeyboardInterrupt(), ValueError("x")], ids=repr)
+def test_nothing_that_a_waiter_raises_ends_the_writer(writer, store, run, raised):
+    def leave(_):
+        raise raised
+
+    first, second = writer.submit(run.start()), writer.submit(run.transition("planner"))
+    first.add_done_callback(leave)
+    store.gate.set()
+    assert second.result(timeout=30).last_seq == 1
+    assert writer.submit(run.transition("executor")).result(timeout=30).last_seq == 1
