@@ -216,6 +216,18 @@ def test_a_router_that_fails_once_is_one_step_with_two_attempts(tmp_path):  # SP
     assert trace["run"]["usage"]["modelCalls"] == 6
 
 
+def test_the_shipped_client_sends_one_request_for_each_recorded_attempt(tmp_path):  # SPEC H7, CASES 13
+    requests = []
+
+    def refuse(request):
+        requests.append(request)
+        return 500
+
+    with serving("model", answering(refuse)) as model, app_served(tmp_path, model) as app:
+        run = app.trace(app.chat(DISKS).json()["data"])["run"]
+    assert len(requests) == run["usage"]["modelCalls"] > 1
+
+
 def test_an_exhausted_budget_is_409_with_both_ids_and_no_fallback(tmp_path, model_url):  # SPEC R11, D14
     with app_served(tmp_path, model_url, limits=limits(model_calls=3)) as app:
         answer = app.chat(DISKS)
