@@ -13,20 +13,7 @@ T = TypeVar("T")
 async def result_of(future: Future[T]) -> T:
     """The future's result. Cancelling the waiting task leaves the future alone, unlike `asyncio.wrap_future`."""
     if not future.done():
-        loop = asyncio.get_running_loop()
-        woken = loop.create_future()
-
-        def wake() -> None:
-            if not woken.done():
-                woken.set_result(None)
-
-        def wake_from_any_thread(_: Future[T]) -> None:
-            # A loop that has closed has nobody left to wake.
-            with contextlib.suppress(RuntimeError):
-                loop.call_soon_threadsafe(wake)
-
-        future.add_done_callback(wake_from_any_thread)
-        await woken
+        await _woken_by(future)
     return future.result()
 
 
@@ -36,12 +23,30 @@ async def wait_through(future: Future[Any], until_s: float) -> asyncio.Cancelled
     The latest such cancellation is returned, for the caller to raise once it has done what it must.
     """
     cancelled: asyncio.CancelledError | None = None
-    while not future.done():
+    now_s = asyncio.get_running_loop().time
+    woken = _woken_by(future)
+    # Not `asyncio.timeout`: before Python 3.11.4 it cannot tell its own end from a cancellation that came earlier.
+    while not woken.done() and (left_s := until_s - now_s()) > 0:
         try:
-            async with asyncio.timeout_at(until_s):
-                await result_of(future)
+            await asyncio.wait({woken}, timeout=left_s)
         except asyncio.CancelledError as error:
             cancelled = error
-        except Exception:  # noqa: BLE001 - the result is for the caller to look at, and in time it is none
-            break
     return cancelled
+
+
+def _woken_by(future: Future[Any]) -> asyncio.Future[None]:
+    """A future of the running loop that is done as soon as `future` is, and says nothing of its result."""
+    loop = asyncio.get_running_loop()
+    woken = loop.create_future()
+
+    def wake() -> None:
+        if not woken.done():
+            woken.set_result(None)
+
+    def wake_from_any_thread(_: Future[Any]) -> None:
+        # A loop that has closed has nobody left to wake.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(wake)
+
+    future.add_done_callback(wake_from_any_thread)
+    return woken
