@@ -7,10 +7,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.bench import boundary, trace
+from tests.bench import boundary, idle, importing, in_memory, trace
 from tests.bench.figure import Figure, show, write
 
 REPORT = Path("build/bench.json")
+MEASUREMENTS = (importing, idle, in_memory, boundary, trace)
 
 
 async def measure() -> list[Figure]:
@@ -19,9 +20,9 @@ async def measure() -> list[Figure]:
     # Beside the project, so that the disk is the one that ledgers are kept on and not one in memory.
     REPORT.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=REPORT.parent) as folder:
-        for name, measurement in (("boundary", boundary.measure), ("trace", trace.measure)):
-            print(f"measuring: {name}", file=sys.stderr, flush=True)
-            figures += await measurement(Path(folder))
+        for measurement in MEASUREMENTS:
+            print(f"measuring: {measurement.__name__.rpartition('.')[2]}", file=sys.stderr, flush=True)
+            figures += await measurement.measure(Path(folder))
     return figures
 
 

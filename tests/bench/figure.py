@@ -18,7 +18,10 @@ PIPED_WIDTH = 132
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A value beside its reference; `goal` is the highest ratio that is good enough, None where none is set."""
+    """A value beside its reference.
+
+    `goal` is the highest ratio that is good enough, `at_most` the highest value; None where none is set.
+    """
 
     name: str
     unit: str
@@ -27,14 +30,26 @@ class Figure:
     reference_value: float
     ratio: float
     goal: float | None
+    at_most: float | None
     met: bool | None
 
 
-def figure(name: str, unit: str, value: float, reference: str, reference_value: float, goal: float | None) -> Figure:
-    """A figure with its ratio, and whether that meets the goal."""
+def figure(
+    name: str,
+    unit: str,
+    value: float,
+    reference: str,
+    reference_value: float,
+    goal: float | None = None,
+    at_most: float | None = None,
+) -> Figure:
+    """A figure with its ratio, and whether that meets the goal and the value its bound."""
     ratio = value / reference_value
-    met = None if goal is None else ratio <= goal
-    return Figure(name, unit, round(value, 4), reference, round(reference_value, 4), round(ratio, 3), goal, met)
+    kept = [got <= wanted for got, wanted in ((ratio, goal), (value, at_most)) if wanted is not None]
+    met = all(kept) if kept else None
+    return Figure(
+        name, unit, round(value, 4), reference, round(reference_value, 4), round(ratio, 3), goal, at_most, met
+    )
 
 
 def median_ms(durations_ns: Iterable[int]) -> float:
@@ -55,10 +70,15 @@ def show(figures: list[Figure]) -> None:
     for heading in ("figure", "value", "reference", "value", "ratio", "goal"):
         table.add_column(heading, justify="right" if heading in ("value", "ratio", "goal") else "left")
     for row in figures:
-        goal = "-" if row.goal is None else f"{row.goal:g} {'met' if row.met else 'MISSED'}"
         value, reference_value = (f"{number:.3f} {row.unit}" for number in (row.value, row.reference_value))
-        table.add_row(row.name, value, row.reference, reference_value, f"{row.ratio:.2f}", goal)
+        table.add_row(row.name, value, row.reference, reference_value, f"{row.ratio:.2f}", _goal(row))
     Console(width=None if sys.stdout.isatty() else PIPED_WIDTH).print(table)
+
+
+def _goal(row: Figure) -> str:
+    ratio = [] if row.goal is None else [f"{row.goal:g}"]
+    value = [] if row.at_most is None else [f"{row.at_most:g} {row.unit}"]
+    return " ".join([*ratio, *value, "met" if row.met else "MISSED"]) if ratio or value else "-"
 
 
 def write(figures: list[Figure], path: Path) -> None:

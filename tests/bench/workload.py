@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from harness import Harness, Limits, RunContext
+from harness.scope import RunScope
 
 PLENTY = 1_000_000_000
 EVENTS_PER_BOUNDARY = 3
@@ -29,11 +30,21 @@ async def echo(run: RunContext, *, number: int) -> int:
     return number
 
 
+def open_run(harness: Harness) -> RunScope:
+    """A run that only the benchmark ends."""
+    return harness.run(session_id="bench", limits=no_limit_in_the_way(), timeout_s=3600)
+
+
+async def cross(harness: Harness, run: RunContext, numbers: range) -> None:
+    """So many boundaries, one after the other."""
+    for number in numbers:
+        await harness.tool(run, "echo", echo, args={"number": number})
+
+
 async def run_of(harness: Harness, session_id: str, *, events: int) -> str:
     """Make a run of about so many events; its id."""
     async with harness.run(
         session_id=session_id, query="How is the disk?", limits=no_limit_in_the_way(), timeout_s=3600
     ) as run:
-        for number in range((events - EVENTS_PER_RUN) // EVENTS_PER_BOUNDARY):
-            await harness.tool(run, "echo", echo, args={"number": number})
+        await cross(harness, run, range((events - EVENTS_PER_RUN) // EVENTS_PER_BOUNDARY))
     return run.run_id
