@@ -14,13 +14,16 @@ from harness.events.attempt import (
     AttemptFinishedLate,
     AttemptStarted,
     AttemptSucceeded,
+    HiddenRetryDetected,
 )
 from harness.events.base import BoundaryEvent, Event, RunEvent, SessionEvent
 from harness.events.cancellation import CancellationRequested, CancellationSignalled, outcome_of_signal
 from harness.events.graph import GraphFinished, GraphTransitioned
-from harness.events.reservation import ReservationGranted, ReservationRejected
+from harness.events.policy import PolicyDecided
+from harness.events.reservation import LimitWouldReject, ReservationGranted, ReservationRejected
 from harness.events.retry import RetryRefused, RetryScheduled
 from harness.events.run import AnswerRecorded, FlowSelected, RunStarted, RunTerminated, TerminalOutcome
+from harness.events.scope import ScopeClosed, ScopeEvent, ScopeExhausted, ScopeOpened
 from harness.events.session import SessionOpened
 from harness.events.usage import UsageSettled
 
@@ -29,7 +32,10 @@ EVENT_TYPES: dict[str, type[Event]] = {
     for model in (
         RunStarted,
         FlowSelected,
+        ScopeOpened,
+        PolicyDecided,
         ReservationGranted,
+        LimitWouldReject,
         ReservationRejected,
         AttemptStarted,
         AttemptSucceeded,
@@ -39,6 +45,9 @@ EVENT_TYPES: dict[str, type[Event]] = {
         UsageSettled,
         RetryScheduled,
         RetryRefused,
+        HiddenRetryDetected,
+        ScopeExhausted,
+        ScopeClosed,
         CancellationRequested,
         CancellationSignalled,
         GraphTransitioned,
@@ -54,7 +63,14 @@ EVENT_TYPES: dict[str, type[Event]] = {
 """Event type to model, in the order in which a run usually meets them."""
 
 ACCEPTED_AFTER_TERMINATION = frozenset(
-    {"attempt.finished_late", "usage.settled", "evaluation.recorded", "feedback.recorded", "case.recorded"}
+    {
+        "attempt.finished_late",
+        "usage.settled",
+        "hidden_retry.detected",
+        "evaluation.recorded",
+        "feedback.recorded",
+        "case.recorded",
+    }
 )
 """All that a run's stream still takes once its termination is recorded (SPEC E6)."""
 
@@ -79,6 +95,9 @@ __all__ = [
     "FlowSelected",
     "GraphFinished",
     "GraphTransitioned",
+    "HiddenRetryDetected",
+    "LimitWouldReject",
+    "PolicyDecided",
     "ReservationGranted",
     "ReservationRejected",
     "RetryRefused",
@@ -86,6 +105,10 @@ __all__ = [
     "RunEvent",
     "RunStarted",
     "RunTerminated",
+    "ScopeClosed",
+    "ScopeEvent",
+    "ScopeExhausted",
+    "ScopeOpened",
     "SessionEvent",
     "SessionOpened",
     "TerminalOutcome",

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from harness.events.base import BoundaryEvent, Code, Count, Digest, Id, Name
+from harness.events.base import BoundaryEvent, Code, Count, CountMap, Digest, Id, Name
 
 NOT_INVOKED = "NOT_INVOKED"
 """Why an attempt was abandoned whose operation never began: it used nothing, and no end of it can arrive late."""
@@ -33,6 +33,10 @@ class AttemptStarted(AttemptEvent):
     """The framework's tool-call id: a label kept exactly, never an identity."""
     tool_key: Name | None = None
     effect: Code | None = None
+    scope_id: Id | None = None
+    """The innermost nested scope that is charged for it (SPEC D5)."""
+    timeout_us: Count | None = None
+    """How long this attempt may take, where that is less than what its run and scope have left."""
     ambiguous: bool | None = None
     """True where another attempt was open in the same unbranched scope, so order alone does not tell them apart."""
     input_digest: Digest | None = None
@@ -49,6 +53,9 @@ class AttemptSucceeded(AttemptEvent):
     output_digest: Digest | None = None
     output_bytes: Count | None = None
     output_stored: bool | None = None
+    first_output_us: Count | None = None
+    """On a stream: microseconds from the start to its first chunk."""
+    output_chunks: Count | None = None
 
 
 class AttemptFailed(AttemptEvent):
@@ -64,6 +71,8 @@ class AttemptFailed(AttemptEvent):
     error_digest: Digest | None = None
     error_bytes: Count | None = None
     error_stored: bool | None = None
+    first_output_us: Count | None = None
+    output_chunks: Count | None = None
 
 
 class AttemptAbandoned(AttemptEvent):
@@ -82,3 +91,14 @@ class AttemptFinishedLate(AttemptEvent):
     duration_us: Count
     succeeded: bool
     error_type: Name | None = None
+
+
+class HiddenRetryDetected(AttemptEvent):
+    """Something inside the operation sent a request that was not recorded as an attempt (SPEC H7)."""
+
+    type: Literal["hidden_retry.detected"] = "hidden_retry.detected"
+    version: Literal[1] = 1
+    request: Count
+    """The request's number within the attempt; the first hidden one is 2."""
+    usage: CountMap | None = None
+    """What the run was charged for it."""

@@ -13,6 +13,7 @@ class RunStarted(RunEvent):
     type: Literal["run.started"] = "run.started"
     version: Literal[1] = 1
     limits: CountMap
+    """By resource; one that is only observed stands under `observe:` and the resource (SPEC D13)."""
     timeout_us: Count
     agent: Name | None = None
     agent_version: Name | None = None
@@ -24,6 +25,10 @@ class RunStarted(RunEvent):
     continues_run_id: Id | None = None
     traceparent: Name | None = None
     policy_digest: Digest | None = None
+    currency: Code | None = None
+    """What `cost_micros` are micro-units of."""
+    price_table: Name | None = None
+    """The version of the prices by which cost was reckoned."""
     flow: Code | None = None
     query_digest: Digest | None = None
     query_bytes: Count | None = None

@@ -12,6 +12,6 @@ class UsageSettled(AttemptEvent):
     type: Literal["usage.settled"] = "usage.settled"
     version: Literal[1] = 1
     usage: CountMap | None = None
-    """Left out where nobody reported it: unknown, never 0."""
+    """Left out where nobody reported it: unknown, never 0. What was reserved of it and not used is given back."""
     complete: bool
-    """False where input or output tokens are unknown."""
+    """False where input or output tokens are unknown; a reservation for what is unknown is kept."""

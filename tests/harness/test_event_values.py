@@ -25,6 +25,8 @@ ENVELOPE: dict[str, Any] = {
 SAMPLES: dict[str, dict[str, Any]] = {
     "run.started": {"limits": {"model_calls": 1}, "timeout_us": 1, "labels": {"team": "ops"}, "query_stored": True},
     "flow.selected": {"flow": "CHAT_GRAPH"},
+    "scope.opened": {"scope_id": "s1", "limits": {"model_calls": 1}, "timeout_us": 5},
+    "policy.decided": {"kind": "tool", "name": "grep", "policy": "rules", "allowed": True, "reason": "ALLOWED"},
     "reservation.granted": {"kind": "tool", "name": "grep", "usage": {"tool_calls": 1}, "attempt_id": "a1"},
     "reservation.rejected": {
         "kind": "tool",
@@ -33,6 +35,15 @@ SAMPLES: dict[str, dict[str, Any]] = {
         "amount": 1,
         "used": 5,
         "limit": 5,
+    },
+    "limit.would_reject": {
+        "kind": "tool",
+        "name": "grep",
+        "resource": "tool:grep",
+        "amount": 1,
+        "used": 5,
+        "limit": 5,
+        "attempt_id": "a1",
     },
     "attempt.started": {
         "attempt_id": "a1",
@@ -50,6 +61,9 @@ SAMPLES: dict[str, dict[str, Any]] = {
     "usage.settled": {"attempt_id": "a1", "usage": {"input_tokens": 1}, "complete": False},
     "retry.scheduled": {"attempt_id": "a1", "failure": "TRANSPORT", "next_attempt": 2, "delay_us": 100},
     "retry.refused": {"attempt_id": "a1", "failure": "TRANSPORT", "reason": "DEADLINE_EXCEEDED"},
+    "hidden_retry.detected": {"attempt_id": "a1", "request": 2, "usage": {"model_calls": 1}},
+    "scope.exhausted": {"scope_id": "s1", "resource": "model_calls", "used": 1, "limit": 1},
+    "scope.closed": {"scope_id": "s1"},
     "cancellation.requested": {"reason": "USER_REQUESTED", "actor": "u-1"},
     "cancellation.signalled": {"reason": "USER_REQUESTED"},
     "graph.transitioned": {"from_node": "planner", "to_node": "executor", "cause": "NEXT"},

@@ -23,7 +23,7 @@ def test_every_event_of_the_examples_has_a_line_made_for_it():
 
 
 def test_an_event_of_a_type_that_is_not_known_here_lists_its_fields():
-    assert line("limit.would_reject", {"type": "limit.would_reject", "limit": 5, "run_id": "r"}) == "limit=5"
+    assert line("limit.to_come", {"type": "limit.to_come", "limit": 5, "run_id": "r"}) == "limit=5"
 
 
 def test_an_event_that_lacks_what_its_type_should_have_lists_what_it_has():

@@ -70,11 +70,27 @@ def _noun(key: str, amount: int) -> str:
     return noun.removesuffix("s") if amount == 1 else noun
 
 
+def _exhausted(fields: Fields) -> str:
+    text = size if fields["resource"] == "run_bytes" else count
+    used = f"{text(fields['used'])} of {text(fields['limit'])} used"
+    return _at(fields, f"{resource(fields['resource']).lower()}: {used}")
+
+
 def _rejected(fields: Fields) -> str:
     text = size if fields["resource"] == "run_bytes" else count
     used = f"{text(fields['used'])} of {text(fields['limit'])} used"
     own = fields["resource"] == f"tool:{fields['name']}"
     return _at(fields, used if own else f"{resource(fields['resource']).lower()}: {used}")
+
+
+def _decided(fields: Fields) -> str:
+    verdict = "allowed" if fields["allowed"] else "denied"
+    return _at(fields, f"{verdict} by {fields['policy']}", "" if fields["allowed"] else plain(fields["reason"]))
+
+
+def _scope_opened(fields: Fields) -> str:
+    timeout = f"at most {duration(fields['timeout_us'])}" if "timeout_us" in fields else ""
+    return _at(fields, _amounts(fields["limits"]) if fields["limits"] else "", timeout)
 
 
 def _terminated(fields: Fields) -> str:
@@ -93,12 +109,17 @@ def _listed(fields: Fields) -> str:
     return ", ".join(f"{key}={value}" for key, value in fields.items() if key not in ENVELOPE)
 
 
-_BAD_NEWS = frozenset({"attempt.failed", "attempt.abandoned", "reservation.rejected", "retry.refused"})
+_BAD_NEWS = frozenset(
+    "attempt.failed attempt.abandoned reservation.rejected retry.refused scope.exhausted hidden_retry.detected".split()
+)
 _LINES: dict[str, Callable[[Fields], str]] = {
     "run.started": lambda f: f"{f.get('agent', 'agent not named')} · at most {duration(f['timeout_us'])}",
     "flow.selected": lambda f: f["flow"],
+    "scope.opened": _scope_opened,
+    "policy.decided": _decided,
     "reservation.granted": lambda f: _at(f, _amounts(f["usage"])),
     "reservation.rejected": _rejected,
+    "limit.would_reject": _rejected,
     "attempt.started": _started,
     "attempt.succeeded": lambda f: _at(f, duration(f["duration_us"])),
     "attempt.failed": _failed,
@@ -107,6 +128,9 @@ _LINES: dict[str, Callable[[Fields], str]] = {
     "usage.settled": lambda f: _at(f, _amounts(f.get("usage")), "" if f["complete"] else "incomplete"),
     "retry.scheduled": lambda f: _at(f, f"attempt {f['next_attempt']} due in {duration(f['delay_us'])}"),
     "retry.refused": lambda f: _at(f, plain(f["reason"])),
+    "hidden_retry.detected": lambda f: _at(f, f"request {f['request']} of one attempt"),
+    "scope.exhausted": _exhausted,
+    "scope.closed": lambda f: _at(f),
     "cancellation.requested": lambda f: f"{plain(f['reason'])}{' · by ' + f['actor'] if 'actor' in f else ''}",
     "cancellation.signalled": lambda f: plain(f["reason"]),
     "graph.transitioned": _transition,

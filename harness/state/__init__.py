@@ -1,0 +1,22 @@
+"""One fold for everyone: what a run's events add up to.
+
+The live harness decides on this state, the ledger projects and verifies with it; so the arithmetic of budgets and
+the rules of what may follow what exist once. `evolve` is pure: it never changes the state it is given.
+"""
+
+from harness.state.charges import charge
+from harness.state.fold import begin, evolve
+from harness.state.records import NOTHING, RUNNING, OpenAttempt, Refusal, RunState, ScopeState, scope_of
+
+__all__ = [
+    "NOTHING",
+    "RUNNING",
+    "OpenAttempt",
+    "Refusal",
+    "RunState",
+    "ScopeState",
+    "begin",
+    "charge",
+    "evolve",
+    "scope_of",
+]

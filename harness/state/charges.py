@@ -1,0 +1,49 @@
+"""The arithmetic of usage: what is charged, reserved, settled and given back (SPEC H4, D5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from harness.state.records import NOTHING, RunState
+
+TOKENS = ("input_tokens", "output_tokens")
+ESTIMATES = frozenset({*TOKENS, "total_tokens", "cost_micros"})
+"""What may be reserved as an estimate, and is settled by what was really used."""
+
+
+def charge(usage: Mapping[str, int], amounts: Mapping[str, int]) -> Mapping[str, int]:
+    """Usage with `amounts` added; negative ones give back."""
+    return {**usage, **{name: usage.get(name, 0) + amount for name, amount in amounts.items()}}
+
+
+def charge_run(state: RunState, scope_ids: tuple[str, ...], amounts: Mapping[str, int]) -> RunState:
+    """The run and those of the scopes that are still open, charged with `amounts`."""
+    if not amounts:
+        return state
+    scopes = state.scopes
+    if scope_ids:
+        charged = {key: scopes[key] for key in scope_ids if key in scopes}
+        scopes = {**scopes, **{key: replace(each, usage=charge(each.usage, amounts)) for key, each in charged.items()}}
+    return replace(state, usage=charge(state.usage, amounts), scopes=scopes)
+
+
+def estimates_in(amounts: Mapping[str, int]) -> Mapping[str, int]:
+    """The part of a reservation that is an estimate."""
+    return {name: amount for name, amount in amounts.items() if name in ESTIMATES}
+
+
+def settlement(reserved: Mapping[str, int], actual: Mapping[str, int]) -> Mapping[str, int]:
+    """What to charge once actual usage is known, beyond what was reserved; what stays unknown keeps its reservation."""
+    if not reserved:
+        return actual
+    known = {name: actual.get(name, reserved.get(name, 0)) for name in TOKENS if name in actual or name in reserved}
+    settled = {**known, "total_tokens": sum(known.values())} if known else {}
+    if "cost_micros" in actual:
+        settled["cost_micros"] = actual["cost_micros"]
+    return {name: amount - reserved.get(name, 0) for name, amount in settled.items()}
+
+
+def given_back(reserved: Mapping[str, int]) -> Mapping[str, int]:
+    """What to charge when nothing of a reservation was used."""
+    return {name: -amount for name, amount in reserved.items()} if reserved else NOTHING

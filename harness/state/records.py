@@ -1,0 +1,88 @@
+"""What is known of a run at one event: immutable, and no larger for a run that has crossed more boundaries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+RUNNING = "RUNNING"
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAttempt:
+    """An attempt that was started and has not ended."""
+
+    attempt_id: str
+    boundary: str
+    parent_attempt_id: str | None
+    kind: str
+    scope_ids: tuple[str, ...] = ()
+    """The nested scopes that it is charged to, the innermost first."""
+
+    @property
+    def scope(self) -> str:
+        return scope_of(self.boundary)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The limit that refused work, or ended a scope or the run."""
+
+    resource: str
+    used: int
+    limit: int
+    amount: int | None = None
+    boundary: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeState:
+    """A nested scope that is open (SPEC D5)."""
+
+    boundary: str
+    limits: Mapping[str, int]
+    scope_ids: tuple[str, ...]
+    """It and the scopes around it, the innermost first."""
+    usage: Mapping[str, int] = field(default_factory=lambda: NOTHING)
+    exhausted: Refusal | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunState:
+    """Everything a decision about the run needs, and nothing that grows with the number of boundaries crossed."""
+
+    session_id: str
+    run_id: str
+    started_us: int
+    timeout_us: int
+    limits: Mapping[str, int]
+    usage: Mapping[str, int] = field(default_factory=lambda: NOTHING)
+    """With what is reserved and not settled yet."""
+    usage_unknown_count: int = 0
+    """Model attempts that ended without their token usage being known."""
+    open_attempts: Mapping[str, OpenAttempt] = field(default_factory=lambda: NOTHING)
+    abandoned_attempts: Mapping[str, OpenAttempt] = field(default_factory=lambda: NOTHING)
+    """Attempts whose end may still arrive late."""
+    unsettled_attempts: Mapping[str, OpenAttempt] = field(default_factory=lambda: NOTHING)
+    """Model attempts that ended and whose usage has not been settled yet."""
+    reserved: Mapping[str, Mapping[str, int]] = field(default_factory=lambda: NOTHING)
+    """Tokens and cost that were charged as an estimate, by the attempt that has not settled them yet."""
+    scopes: Mapping[str, ScopeState] = field(default_factory=lambda: NOTHING)
+    flow: str | None = None
+    cancel_requested: str | None = None
+    cancel_signalled: str | None = None
+    graph_final_node: str | None = None
+    answered: bool = False
+    refusal: Refusal | None = None
+    outcome: str = RUNNING
+    reason: str | None = None
+    ended_us: int | None = None
+    ended_elapsed_us: int | None = None
+
+
+def scope_of(boundary: str) -> str:
+    """A boundary's scope path: all but kind, name, ordinal and attempt."""
+    return boundary.rsplit("/", 4)[0] if boundary.count("/") > 3 else ""
