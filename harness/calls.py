@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Any, Concatenate, ParamSpec, TypeVar, overload
+from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 
 from harness.budget import check_tool_name, limit_of, tool_resource
 from harness.context import RunContext
@@ -14,6 +14,7 @@ from harness.engine import Engine
 from harness.errors import InvalidInput
 from harness.ids import check_code, check_name
 from harness.operation import Operation, is_async
+from harness.options import GuardOptions, ModelOptions, ToolLabels, ToolOptions
 from harness.retry import OperationKind
 
 P = ParamSpec("P")
@@ -28,26 +29,12 @@ class Calls:
 
     @overload
     def model(
-        self,
-        run: RunContext,
-        name: str,
-        fn: Callable[..., Awaitable[T]],
-        *,
-        args: Mapping[str, Any] | None = None,
-        kind: OperationKind = OperationKind.DIAGNOSIS_AGENT,
-        model: str | None = None,
+        self, run: RunContext, name: str, fn: Callable[..., Awaitable[T]], **options: Unpack[ModelOptions]
     ) -> Awaitable[T]: ...
 
     @overload
     def model(
-        self,
-        run: RunContext,
-        name: str,
-        fn: Callable[..., T],
-        *,
-        args: Mapping[str, Any] | None = None,
-        kind: OperationKind = OperationKind.DIAGNOSIS_AGENT,
-        model: str | None = None,
+        self, run: RunContext, name: str, fn: Callable[..., T], **options: Unpack[ModelOptions]
     ) -> Awaitable[T]: ...
 
     def model(
@@ -66,24 +53,12 @@ class Calls:
 
     @overload
     def guard(
-        self,
-        run: RunContext,
-        name: str,
-        fn: Callable[..., Awaitable[T]],
-        *,
-        args: Mapping[str, Any] | None = None,
-        kind: OperationKind = OperationKind.SEMANTIC_GUARD,
+        self, run: RunContext, name: str, fn: Callable[..., Awaitable[T]], **options: Unpack[GuardOptions]
     ) -> Awaitable[T]: ...
 
     @overload
     def guard(
-        self,
-        run: RunContext,
-        name: str,
-        fn: Callable[..., T],
-        *,
-        args: Mapping[str, Any] | None = None,
-        kind: OperationKind = OperationKind.SEMANTIC_GUARD,
+        self, run: RunContext, name: str, fn: Callable[..., T], **options: Unpack[GuardOptions]
     ) -> Awaitable[T]: ...
 
     def guard(
@@ -100,30 +75,12 @@ class Calls:
 
     @overload
     def tool(
-        self,
-        run: RunContext,
-        name: str,
-        fn: Callable[..., Awaitable[T]],
-        /,
-        *,
-        args: Mapping[str, Any] | None = None,
-        call_id: str | None = None,
-        tool_key: str | None = None,
-        effect: str | None = None,
+        self, run: RunContext, name: str, fn: Callable[..., Awaitable[T]], /, **options: Unpack[ToolOptions]
     ) -> Awaitable[T]: ...
 
     @overload
     def tool(
-        self,
-        run: RunContext,
-        name: str,
-        fn: Callable[..., T],
-        /,
-        *,
-        args: Mapping[str, Any] | None = None,
-        call_id: str | None = None,
-        tool_key: str | None = None,
-        effect: str | None = None,
+        self, run: RunContext, name: str, fn: Callable[..., T], /, **options: Unpack[ToolOptions]
     ) -> Awaitable[T]: ...
 
     @overload
@@ -132,22 +89,12 @@ class Calls:
         run: RunContext,
         name: Callable[Concatenate[RunContext, P], Awaitable[T]],
         /,
-        *,
-        call_id: str | None = None,
-        tool_key: str | None = None,
-        effect: str | None = None,
+        **labels: Unpack[ToolLabels],
     ) -> Callable[P, Awaitable[T]]: ...
 
     @overload
     def tool(
-        self,
-        run: RunContext,
-        name: Callable[Concatenate[RunContext, P], T],
-        /,
-        *,
-        call_id: str | None = None,
-        tool_key: str | None = None,
-        effect: str | None = None,
+        self, run: RunContext, name: Callable[Concatenate[RunContext, P], T], /, **labels: Unpack[ToolLabels]
     ) -> Callable[P, Awaitable[T]]: ...
 
     def tool(

@@ -1,0 +1,49 @@
+"""What a call may say beside what it calls: one declaration for each kind of call, however it is made.
+
+For type checkers only: the functions themselves name their keywords, so an unknown one is a `TypeError` as ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypedDict
+
+from harness.retry import OperationKind
+
+
+class CallOptions(TypedDict, total=False):
+    """Of every operation that is called by name."""
+
+    args: Mapping[str, Any] | None
+    """The arguments by name, beside the run, which comes first."""
+
+
+class GuardOptions(CallOptions, total=False):
+    """Of a guard."""
+
+    kind: OperationKind
+    """Decides the retry policy; `SEMANTIC_GUARD` unless given."""
+
+
+class ModelOptions(CallOptions, total=False):
+    """Of a model step."""
+
+    kind: OperationKind
+    """Decides the retry policy; `DIAGNOSIS_AGENT` unless given."""
+    model: str | None
+    """The model's name, for the record."""
+
+
+class ToolLabels(TypedDict, total=False):
+    """Of a tool, whichever way it gets its arguments."""
+
+    call_id: str | None
+    """The framework's id of the call, kept exactly as a label (SPEC D7)."""
+    tool_key: str | None
+    """As `ToolCallKeyFactory` makes it (SPEC H8)."""
+    effect: str | None
+    """`read` or `write`."""
+
+
+class ToolOptions(ToolLabels, CallOptions, total=False):
+    """Of a tool that is called by name."""
