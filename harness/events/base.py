@@ -10,20 +10,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from harness.ids import CODE_PATTERN, ID_PATTERN, MAX_BOUNDARY_CHARS, NAME_PATTERN, run_stream, session_stream
 
 MAX_SAFE_INTEGER = 2**53 - 1
 MAX_MAP_KEYS = 64
 
-Id = Annotated[str, StringConstraints(pattern=f"^{ID_PATTERN}$")]
-Code = Annotated[str, StringConstraints(pattern=f"^{CODE_PATTERN}$")]
-Name = Annotated[str, StringConstraints(pattern=f"^{NAME_PATTERN}$")]
-Boundary = Annotated[str, StringConstraints(pattern=f"^[ -~]{{1,{MAX_BOUNDARY_CHARS}}}$")]
-EventId = Annotated[str, StringConstraints(pattern=rf"^{ID_PATTERN}:[0-9]{{1,16}}$")]
-StreamId = Annotated[str, StringConstraints(pattern=rf"^([rs]:{ID_PATTERN}|sys)$")]
-Digest = Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
+Id = Annotated[str, Field(pattern=f"^{ID_PATTERN}$")]
+Code = Annotated[str, Field(pattern=f"^{CODE_PATTERN}$")]
+Name = Annotated[str, Field(pattern=f"^{NAME_PATTERN}$")]
+Boundary = Annotated[str, Field(pattern=f"^[ -~]{{1,{MAX_BOUNDARY_CHARS}}}$")]
+EventId = Annotated[str, Field(pattern=rf"^{ID_PATTERN}:[0-9]{{1,16}}$")]
+StreamId = Annotated[str, Field(pattern=rf"^([rs]:{ID_PATTERN}|sys)$")]
+Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 Integer = Annotated[int, Field(ge=-MAX_SAFE_INTEGER, le=MAX_SAFE_INTEGER)]
 Count = Annotated[int, Field(ge=0, le=MAX_SAFE_INTEGER)]
 CountMap = Annotated[Mapping[Name, Count], Field(max_length=MAX_MAP_KEYS)]
@@ -33,7 +33,7 @@ NameMap = Annotated[Mapping[Name, Name], Field(max_length=MAX_MAP_KEYS)]
 class Event(BaseModel):
     """One immutable fact. `type` and `version` say how to read the rest."""
 
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, strict=True, defer_build=True, extra="forbid")
 
     event_id: EventId
     """`{writer_id}:{n}`, unique in its stream."""
