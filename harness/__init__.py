@@ -9,12 +9,15 @@ from harness.deadline import Deadline
 from harness.errors import (
     AlreadyTerminated,
     CapacityExceeded,
+    HarnessClosed,
     HarnessError,
     HiddenRetriesEnabled,
     IllegalEvent,
     InvalidInput,
     LedgerUnavailable,
+    OtherProcess,
     RunEnded,
+    RunningLoop,
     TerminationNotRecorded,
 )
 from harness.handles import Budget, BudgetSnapshot, Cancellation, Lifecycle, RunCapacity
@@ -38,6 +41,7 @@ from harness.retry import (
 )
 from harness.run import Harness
 from harness.state import RunState, evolve
+from harness.sync import SyncHarness
 
 __all__ = [
     "AGENT_POLICY",
@@ -59,6 +63,7 @@ __all__ = [
     "Excess",
     "FailureType",
     "Harness",
+    "HarnessClosed",
     "HarnessError",
     "HiddenRetriesEnabled",
     "IdSource",
@@ -72,6 +77,7 @@ __all__ = [
     "MemoryJournal",
     "MonotonicClock",
     "OperationKind",
+    "OtherProcess",
     "Outcome",
     "RandomIds",
     "Recorded",
@@ -82,7 +88,9 @@ __all__ = [
     "RunContext",
     "RunEnded",
     "RunState",
+    "RunningLoop",
     "Submission",
+    "SyncHarness",
     "SystemMonotonicClock",
     "SystemWallClock",
     "Termination",

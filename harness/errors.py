@@ -128,3 +128,30 @@ class HiddenRetriesEnabled(HarnessError, ValueError):
         self.client = client
         self.setting = setting
         super().__init__(f"{client} retries on its own: build it with {setting}")
+
+
+class RunningLoop(HarnessError, RuntimeError):
+    """Waiting here would keep an event loop from turning: there, use `Harness` and `await`."""
+
+    code = "running_loop"
+
+    def __init__(self) -> None:
+        super().__init__("SyncHarness must not wait on the thread of a running event loop: use Harness there")
+
+
+class HarnessClosed(HarnessError, RuntimeError):
+    """The harness was closed, so no further run can begin."""
+
+    code = "harness_closed"
+
+    def __init__(self) -> None:
+        super().__init__("the harness was closed: no further run can begin")
+
+
+class OtherProcess(HarnessError, RuntimeError):
+    """The harness belongs to the process that first used it; a fork has none of its threads."""
+
+    code = "other_process"
+
+    def __init__(self) -> None:
+        super().__init__("the harness was used before this process was forked: make one for each process")

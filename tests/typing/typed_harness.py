@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Any, assert_type
 
-from harness import Harness, Limits, MemoryJournal, OperationKind, RunContext
+from harness import Harness, Limits, MemoryJournal, OperationKind, RunContext, SyncHarness
 from harness.adapters.openai import Chat, ChatReply
 
 
@@ -64,3 +64,36 @@ async def checks(harness: Harness, limits: Limits, chat: Chat, anything: Any) ->
 
     harness.run(session_id="s", limits=limits)  # type: ignore[call-arg]
     assert_type(Harness(MemoryJournal()), Harness)
+
+
+def checks_of_threads(harness: SyncHarness, limits: Limits, anything: Any) -> None:
+    with harness.run(session_id="s", limits=limits, timeout_s=60, query="why?", labels={"team": "a"}) as run:
+        assert_type(run, RunContext)
+
+        # By name: the result is the function's, at once, asynchronous or not.
+        assert_type(harness.tool(run, "query_logs", query_logs, args={"pattern": "OOM"}), list[Row])
+        assert_type(harness.tool(run, "disk_usage", disk_usage, args={"path": "/"}, call_id="c"), float)
+        assert_type(harness.tool(run, "later", later, args={"n": 1}), bytes)
+        assert_type(harness.tool(run, "search", Search()), int)
+        assert_type(harness.model(run, "route", disk_usage, kind=OperationKind.INTENT_ROUTER, model="m"), float)
+        assert_type(harness.model(run, "route", query_logs), list[Row])
+        assert_type(harness.guard(run, "evidence", query_logs), list[Row])
+        assert_type(harness.guard(run, "evidence", disk_usage), float)
+
+        # Curried: the tool's own signature, without the run.
+        assert_type(harness.tool(run, query_logs, call_id="c", effect="read")("OOM", limit=3), list[Row])
+        assert_type(harness.tool(run, disk_usage)("/"), float)
+        assert_type(harness.tool(run, later)(1), bytes)
+        assert_type(harness.tool(run, Search())("a", "b"), int)
+        to_path: Callable[[str], float] = harness.tool(run, disk_usage)
+        assert_type(to_path("/"), float)
+
+        harness.tool(run, query_logs)()  # type: ignore[call-arg]
+        harness.tool(run, query_logs)(7)  # type: ignore[arg-type]
+        harness.tool(run, "query_logs")  # type: ignore[call-overload]
+        harness.tool(run, "query_logs", query_logs, effects="read")  # type: ignore[call-overload]
+        harness.transition(run, "planner", None)  # type: ignore[arg-type]
+
+    harness.run(session_id="s", limits=limits)  # type: ignore[call-arg]
+    harness.run("s", limits=limits, timeout_s=60)  # type: ignore[call-arg]
+    assert_type(SyncHarness(MemoryJournal()), SyncHarness)

@@ -1,0 +1,462 @@
+"""The harness for plain threads: the same names, the same record, the same errors, and each call waits."""
+
+import asyncio
+import gc
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+
+from harness import CancelReason, InvalidInput, ManualClock, Outcome, RunContext, RunEnded, SyncHarness
+from harness.errors import HarnessClosed, RunningLoop
+from harness.threads import ToolThreads
+from tests.harness.fakes import (
+    CountingIds,
+    HandJournal,
+    each,
+    harness_over,
+    left_with,
+    limits,
+    on_thread,
+    only,
+    race,
+    say,
+    say_on_thread,
+    types,
+)
+
+RUN: dict[str, Any] = {"session_id": "s", "run_id": "r", "limits": limits(), "timeout_s": 60}
+
+
+def sync_over(journal: HandJournal, **settings: Any) -> SyncHarness:
+    clock = ManualClock()
+    fakes = {"monotonic_clock": clock, "wall_clock": clock, "ids": CountingIds(), "threads": ToolThreads(idle_s=0.0)}
+    return SyncHarness(journal, **(fakes | settings))
+
+
+@pytest.fixture
+def sync(journal: HandJournal) -> Iterator[SyncHarness]:
+    with sync_over(journal) as harness:
+        yield harness
+    assert [thread.name for thread in threading.enumerate() if thread.name == "harness-loop"] == []
+
+
+@pytest.fixture
+def sync_in_real_time(journal: HandJournal) -> Iterator[SyncHarness]:
+    with SyncHarness(journal, threads=ToolThreads(idle_s=0.0)) as harness:
+        yield harness
+
+
+def interrupt_main_thread() -> None:
+    """What Ctrl-C does: a signal to the main thread, which wakes it even where it waits."""
+    main = threading.main_thread().ident
+    assert main is not None
+    signal.pthread_kill(main, signal.SIGINT)
+
+
+def test_each_step_is_recorded_exactly_as_the_asynchronous_harness_records_it(journal, sync):
+    with sync.run(query="why?", **RUN) as run:
+        sync.select_flow(run, "CHAT_GRAPH")
+        sync.transition(run, None, "planner")
+        assert sync.model(run, "planner", say, args={"n": 1}, model="m") == {"n": 1}
+        assert sync.tool(run, "look", say_on_thread, args={"n": 2}, call_id="c", effect="read") == {"n": 2}
+        assert sync.tool(run, say)(n=3) == {"n": 3}
+        assert sync.guard(run, "evidence", say_on_thread) == {}
+        sync.reserve_bytes(run, 7)
+        sync.finish_graph(run, final_node="planner", reason="COMPOSED")
+        sync.answer(run, "because")
+
+    other = HandJournal()
+    harness = harness_over(other)
+
+    async def the_same() -> None:
+        async with harness.run(query="why?", **RUN) as run:
+            harness.select_flow(run, "CHAT_GRAPH")
+            harness.transition(run, None, "planner")
+            await harness.model(run, "planner", say, args={"n": 1}, model="m")
+            await harness.tool(run, "look", say_on_thread, args={"n": 2}, call_id="c", effect="read")
+            await harness.tool(run, say)(n=3)
+            await harness.guard(run, "evidence", say_on_thread)
+            harness.reserve_bytes(run, 7)
+            harness.finish_graph(run, final_node="planner", reason="COMPOSED")
+            harness.answer(run, "because")
+
+    asyncio.run(the_same())
+    assert journal.events("r") == other.events("r")
+
+
+def test_what_is_called_works_elsewhere_with_the_same_ids_and_handles(sync):  # H1a
+    seen: list[tuple[RunContext, str]] = []
+
+    async def in_the_loop(run: RunContext) -> None:
+        seen.append((run, threading.current_thread().name))
+
+    def on_a_thread(run: RunContext) -> None:
+        seen.append((run, threading.current_thread().name))
+
+    with sync.run(**RUN) as run:
+        sync.tool(run, in_the_loop)()
+        sync.tool(run, on_a_thread)()
+    assert [name for _, name in seen] == ["harness-loop", "harness-tool"]
+    assert all(inner.budget is run.budget and inner.cancellation is run.cancellation for inner, _ in seen)
+
+
+def test_of_eight_threads_that_share_one_run_exactly_as_many_start_as_the_limit_lets(journal, sync):  # CASES 1
+    with left_with(RunEnded) as left, sync.run(**(RUN | {"limits": limits(tool_calls=6)})) as run:
+        results = race(lambda: sync.tool(run, "look", say_on_thread, args={"n": 1}) for _ in range(8))
+    refused = [result for result in results if isinstance(result, RunEnded)]
+    started = each(journal.events("r"), "attempt.started")
+    assert (len(started), left.value.outcome) == (6, "BUDGET_EXHAUSTED")
+    assert {error.outcome for error in refused} == {"BUDGET_EXHAUSTED"}
+    assert len(refused) >= 2
+
+
+def test_branches_on_threads_of_their_own_have_one_identity_each_in_any_order(journal, sync):  # D7
+    def work(branch: RunContext) -> None:
+        for n in range(3):
+            sync.tool(branch, "look", say, args={"n": n})
+
+    with sync.run(**RUN) as run:
+        race(partial(work, run.branch(f"b{number}")) for number in range(16))
+    started = each(journal.events("r"), "attempt.started")
+    assert {event.boundary for event in started} == {f"b{b}/tool/look/{n}/1" for b in range(16) for n in (1, 2, 3)}
+    assert [event for event in started if event.ambiguous] == []
+
+
+def test_the_thread_that_calls_gives_the_ordinal_before_it_waits(journal, sync):  # D7
+    threads: list[threading.Thread] = []
+    with sync.run(**RUN) as run:
+        journal.holds = True
+        for n in (1, 2, 3):
+            call = threading.Thread(target=lambda n=n: sync.tool(run, "look", say, args={"n": n}))
+            threads.append(call)
+            call.start()
+            while len(journal.waiting) < n:
+                pass
+        journal.store_all()
+        for call in threads:
+            call.join(timeout=30)
+    assert [event.boundary for event in each(journal.events("r"), "attempt.started")] == [
+        f"tool/look/{n}/1" for n in (1, 2, 3)
+    ]
+
+
+def test_the_deadline_lets_the_waiting_thread_go_although_the_function_runs_on(journal, sync_in_real_time):  # H2, D4
+    sync, free = sync_in_real_time, threading.Event()
+    with left_with(RunEnded) as left, sync.run(**(RUN | {"timeout_s": 0.1})) as run:
+        sync.tool(run, "wait", lambda run: free.wait(30))
+    assert left.value.code == "timed_out"
+    assert only(journal.events("r"), "run.terminated").outcome == "TIMED_OUT"
+    free.set()
+
+
+def test_a_signal_from_another_thread_ends_the_run_for_every_thread(journal, sync):  # H3
+    def stop(run: RunContext) -> bool:
+        return run.cancellation.signal(CancelReason.USER_REQUESTED)
+
+    with left_with(RunEnded) as left, sync.run(**RUN) as run:
+        assert on_thread(lambda: stop(run))
+        refused = race(lambda: sync.tool(run, "look", say) for _ in range(4))
+        assert {type(error) for error in refused} == {RunEnded}
+    assert left.value.reason == "USER_REQUESTED"
+    assert types(journal.events("r")) == ["run.started", "cancellation.signalled", "run.terminated"]
+
+
+def test_a_plain_function_may_call_on_and_an_asynchronous_one_is_told_to_await(journal, sync):
+    def outer(run: RunContext) -> Any:
+        return sync.tool(run, "inner", say, args={"n": 1})
+
+    async def blocking(run: RunContext) -> Any:
+        return sync.tool(run, "inner", say, args={"n": 2})
+
+    with sync.run(**RUN) as run:
+        assert sync.tool(run, outer)() == {"n": 1}
+        with pytest.raises(RunningLoop):
+            sync.tool(run, blocking)()
+    boundaries = [event.boundary for event in each(journal.events("r"), "attempt.started")]
+    assert boundaries == ["tool/outer/1/1", "tool/outer/1/1/tool/inner/1/1", "tool/blocking/1/1"]
+
+
+async def test_on_the_thread_of_a_running_loop_nothing_that_waits_begins(journal, harness, sync):
+    with pytest.raises(RunningLoop) as refused, sync.run(**RUN):
+        pass
+    assert (refused.value.code, journal.submissions) == ("running_loop", [])
+    calls: list[Callable[[RunContext], Any]] = [
+        lambda run: sync.model(run, "planner", say),
+        lambda run: sync.guard(run, "evidence", say),
+        lambda run: sync.tool(run, "look", say),
+        lambda run: sync.tool(run, say)(),
+    ]
+    async with harness.run(**RUN) as run:
+        for call in calls:
+            with pytest.raises(RunningLoop):
+                call(run)
+    assert types(journal.events("r")) == ["run.started", "run.terminated"]
+
+
+WAYS_OUT: dict[str, tuple[BaseException | None, Outcome, str]] = {
+    "at the end": (None, Outcome.SUCCESS, "COMPLETED"),
+    "by an error": (ValueError("broken"), Outcome.FAILED, "UNHANDLED_EXCEPTION"),
+    "by one of ours": (InvalidInput("field", "is bad"), Outcome.FAILED, "INVALID_INPUT"),
+    "by Ctrl-C": (KeyboardInterrupt(), Outcome.CANCELLED, "SHUTDOWN"),
+    "by exit": (SystemExit(3), Outcome.CANCELLED, "SHUTDOWN"),
+    "by a cancellation": (asyncio.CancelledError(), Outcome.CANCELLED, "TASK_CANCELLED"),
+    "by a generator's end": (GeneratorExit(), Outcome.CANCELLED, "TASK_CANCELLED"),
+}
+
+
+@pytest.mark.parametrize("way", WAYS_OUT)
+def test_the_end_is_recorded_once_on_every_way_out_and_what_was_raised_goes_on(journal, sync, way):  # H5
+    error, outcome, reason = WAYS_OUT[way]
+    raised: BaseException | None = None
+    try:
+        with sync.run(**RUN) as run:
+            if error is not None:
+                raise error
+    except BaseException as caught:  # noqa: BLE001 - whatever it is, it is what was raised
+        raised = caught
+    end = only(journal.events("r"), "run.terminated")
+    assert (raised, end.outcome, end.reason) == (error, outcome.value, reason)
+    assert run.lifecycle.termination.outcome is outcome
+
+
+def test_a_generator_that_is_thrown_away_ends_its_run(journal, sync):
+    def steps() -> Iterator[RunContext]:
+        with sync.run(**RUN) as run:
+            yield run
+
+    next(steps())
+    gc.collect()
+    assert only(journal.events("r"), "run.terminated").reason == "TASK_CANCELLED"
+
+
+def test_the_exception_of_what_was_called_is_raised_itself(sync):
+    broken = ValueError("no such index")
+
+    async def later(run: RunContext) -> None:
+        raise broken
+
+    def at_once(run: RunContext) -> None:
+        raise broken
+
+    with sync.run(**RUN) as run:
+        for fn in (later, at_once):
+            with pytest.raises(ValueError, match="no such index") as raised:
+                sync.tool(run, fn)()
+            assert raised.value is broken
+
+
+def test_an_interrupted_thread_cancels_what_it_waits_for_and_ends_the_run(journal, sync):
+    seen: list[str] = []
+
+    async def work(run: RunContext) -> None:
+        interrupt_main_thread()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            seen.append("cancelled")
+            raise
+
+    with left_with(KeyboardInterrupt), sync.run(**RUN) as run:
+        try:
+            sync.tool(run, work)()
+        finally:
+            seen.append("let go")
+    end = only(journal.events("r"), "run.terminated")
+    assert (seen, end.outcome, end.reason) == (["cancelled", "let go"], "CANCELLED", "SHUTDOWN")
+    assert only(journal.events("r"), "attempt.failed").failure == "CANCELLED"
+
+
+def test_an_interrupted_thread_leaves_a_plain_function_to_itself(journal, sync):  # D4
+    free = threading.Event()
+
+    def work(run: RunContext) -> None:
+        interrupt_main_thread()
+        free.wait(30)
+
+    with left_with(KeyboardInterrupt), sync.run(**RUN) as run:
+        sync.tool(run, work)()
+    free.set()
+    assert only(journal.events("r"), "attempt.abandoned").reason == "NOT_AWAITED"
+    assert only(journal.events("r"), "run.terminated").reason == "SHUTDOWN"
+
+
+def test_a_second_interruption_does_not_wait_for_what_will_not_stop(journal, sync):
+    free = threading.Event()
+
+    async def stubborn(run: RunContext) -> None:
+        interrupt_main_thread()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            interrupt_main_thread()
+            while not free.is_set():
+                await asyncio.sleep(0.001)
+
+    with left_with(KeyboardInterrupt), sync.run(**RUN) as run:
+        sync.tool(run, stubborn)()
+    assert only(journal.events("r"), "attempt.abandoned").reason == "RUN_ENDED"
+    assert only(journal.events("r"), "run.terminated").reason == "SHUTDOWN"
+    free.set()
+
+
+def test_an_interruption_while_the_end_is_recorded_waits_for_it(journal, sync):
+    def interrupt() -> None:
+        while not journal.waiting:
+            pass
+        interrupt_main_thread()
+        journal.store_all()
+
+    helper = threading.Thread(target=interrupt)
+    with left_with(KeyboardInterrupt), sync.run(**RUN):
+        journal.holds = True
+        helper.start()
+    helper.join()
+    assert types(journal.events("r")) == ["run.started", "run.terminated"]
+
+
+def test_an_interruption_while_the_beginning_is_recorded_ends_the_run(journal, sync):
+    def interrupt() -> None:
+        while not journal.waiting:
+            pass
+        interrupt_main_thread()
+        while len(journal.waiting) < 2:
+            pass
+        journal.store_all()
+
+    journal.holds = True
+    helper = threading.Thread(target=interrupt)
+    helper.start()
+    with left_with(KeyboardInterrupt), sync.run(**RUN):
+        raise AssertionError("the block was entered")
+    helper.join()
+    assert only(journal.events("r"), "run.terminated").outcome == "CANCELLED"
+
+
+def test_an_exit_in_the_loop_reaches_who_called_and_leaves_the_loop_to_the_others(sync):
+    async def leave(run: RunContext) -> None:
+        raise SystemExit(7)
+
+    with sync.run(**RUN) as run:
+        with pytest.raises(SystemExit):
+            sync.tool(run, leave)()
+        assert sync.tool(run, "look", say, args={"n": 1}) == {"n": 1}
+
+
+def test_after_closing_no_run_begins_but_an_open_one_goes_on_to_its_end(journal, sync):
+    with sync.run(**RUN) as run:
+        sync.close()
+        sync.close()
+        assert sync.tool(run, "look", say, args={"n": 1}) == {"n": 1}
+    with pytest.raises(HarnessClosed) as refused, sync.run(**(RUN | {"run_id": "r2"})):
+        pass
+    assert (refused.value.code, journal.events("r2")) == ("harness_closed", [])
+    with pytest.raises(RunEnded):
+        sync.tool(run, "look", say)
+
+
+def test_what_an_application_left_in_the_loop_is_cancelled_at_the_end(journal):
+    seen: list[str] = []
+
+    async def forever() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            seen.append("cancelled")
+
+    async def begin(run: RunContext) -> None:
+        left.append(asyncio.create_task(forever()))
+        await asyncio.sleep(0)
+
+    left: list[asyncio.Task[None]] = []
+    with sync_over(journal) as sync, sync.run(**RUN) as run:
+        sync.tool(run, begin)()
+    assert seen == ["cancelled"]
+
+
+def test_a_harness_that_is_forgotten_keeps_no_thread(journal):
+    sync = sync_over(journal)
+    with sync.run(**RUN):
+        (thread,) = [thread for thread in threading.enumerate() if thread.name == "harness-loop"]
+    del sync
+    gc.collect()
+    thread.join(timeout=30)
+    assert not thread.is_alive()
+
+
+PROGRAM = """
+import os, sys, threading
+from harness import HarnessError, Limits, MemoryJournal, SyncHarness
+
+LIMITS = Limits(model_calls=9, tool_calls=9, input_tokens=9, output_tokens=9, total_tokens=9, run_bytes=999,
+                per_tool_default=9)
+journal = MemoryJournal()
+harness = SyncHarness(journal)
+
+async def say(run, n):
+    return n
+
+def run(run_id):
+    return harness.run(session_id="s", run_id=run_id, limits=LIMITS, timeout_s=60)
+
+def code_of(action):
+    try:
+        return action()
+    except HarnessError as error:
+        return error.code
+
+def in_a_fork(action):
+    sys.stdout.flush()
+    child = os.fork()
+    if child == 0:
+        print(code_of(action), flush=True)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+"""
+
+
+def outcome_of_program(steps: str) -> tuple[int, str, str]:
+    command = [sys.executable, "-W", "error", "-W", "ignore::DeprecationWarning", "-c", PROGRAM + steps]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_a_process_exits_although_its_harness_was_not_closed():  # CASES 38
+    done = outcome_of_program("""
+with run("r1") as one:
+    print(harness.tool(one, say)(1))
+""")
+    assert done == (0, "1\n", "")
+
+
+def test_a_fork_is_told_that_the_threads_are_not_its_own_and_ends_no_run_of_its_parent():
+    done = outcome_of_program("""
+def whole(run_id):
+    with run(run_id) as one:
+        return harness.tool(one, say)(1)
+
+in_a_fork(lambda: whole("r0"))      # Nothing was used yet: the child's own.
+with run("r1") as one:
+    in_a_fork(lambda: harness.tool(one, say)(1))
+    in_a_fork(lambda: whole("r2"))
+    if os.fork() == 0:
+        try:
+            with run("r1"):
+                pass
+        except HarnessError:
+            os._exit(0)
+        os._exit(1)
+    assert os.wait()[1] == 0
+    child = os.fork()
+    if child == 0:
+        sys.exit(7)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    print(harness.tool(one, say)(2))
+print([event.type for event in journal.events("r1")][-1])
+""")
+    assert done == (0, "1\nother_process\nother_process\n2\nrun.terminated\n", "")
