@@ -1,4 +1,4 @@
-"""What a type checker must make of calls through the harness; never run, only checked (SPEC D11)."""
+"""What type checkers must make of calls through the harness; never run, only checked (SPEC D11)."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, assert_type
