@@ -1,6 +1,6 @@
 """A harness that holds an agent's run to its limits and records every boundary the run crosses."""
 
-from harness.budget import Excess, Limits, TokenUsage
+from harness.budget import Excess, TokenUsage
 from harness.cancellation import CancelReason
 from harness.clock import ManualClock, MonotonicClock, SystemMonotonicClock, SystemWallClock, WallClock
 from harness.content import Capture, CapturePolicy, Content
@@ -18,6 +18,8 @@ from harness.errors import (
     OtherProcess,
     RunEnded,
     RunningLoop,
+    ScopeExhausted,
+    ScopeNotOpen,
     TerminationNotRecorded,
 )
 from harness.handles import Budget, BudgetSnapshot, Cancellation, Lifecycle, RunCapacity
@@ -25,6 +27,7 @@ from harness.ids import IdSource, RandomIds
 from harness.journal import Journal, Recorded, Submission
 from harness.keys import ToolCallKeyFactory
 from harness.lifecycle import Outcome, Termination
+from harness.limits import Limits, ScopeLimits
 from harness.memory_journal import MemoryJournal
 from harness.retry import (
     AGENT_POLICY,
@@ -89,6 +92,9 @@ __all__ = [
     "RunEnded",
     "RunState",
     "RunningLoop",
+    "ScopeExhausted",
+    "ScopeLimits",
+    "ScopeNotOpen",
     "Submission",
     "SyncHarness",
     "SystemMonotonicClock",

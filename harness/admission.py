@@ -11,8 +11,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 
 from harness import events as e
+from harness.accounts import Call
 from harness.attempt import Attempt
-from harness.budget import Excess, find_excess
+from harness.budget import Excess
 from harness.cancellation import CancelReason
 from harness.content import Content
 from harness.context import RunContext
@@ -23,9 +24,6 @@ from harness.journal import Permit, Recorded
 from harness.operation import Operation
 from harness.state import scope_of
 from harness.waiting import result_of
-
-DEADLINE = "deadline_us"
-"""The resource that a refusal names where time has run out."""
 
 MIN_PERMIT_TIMEOUT_S = 0.001
 """At the deadline a permit is still asked for, since the refusal is recorded too."""
@@ -44,8 +42,8 @@ class Admission:
     async def attempt(self) -> Attempt:
         """The attempt, recorded as started.
 
-        Raises `RunEnded` if the run has ended or this attempt would pass a limit, `LedgerUnavailable` if it cannot
-        be recorded; in both cases the operation must not be invoked.
+        Raises `RunEnded` or `ScopeExhausted` if the run or a scope has ended or this attempt would pass a limit of
+        it, `LedgerUnavailable` if it cannot be recorded; the operation must not be invoked then.
         """
         permit = await self._permit()
         try:
@@ -55,20 +53,20 @@ class Admission:
             permit.release()
 
     async def _admitted(self) -> Attempt:
-        live = self.run.live
+        live, accounts = self.run.live, self.run.accounts
         with live.lock:
-            if live.termination is not None:
-                raise live.ended()
-            if (excess := self._excess()) is None:
+            accounts.check_not_ended()
+            if (excess := accounts.find_refusal(self._amounts, self._call)) is None:
                 attempt, recorded = self._start()
             else:
                 recorded = self._refuse(excess)
         if excess is not None:
             await self._durable(recorded, self.engine.close_timeout_s)
-            raise live.ended(excess)
+            raise accounts.error(excess)
         try:
             await self._durable(recorded, self._remaining_s())
-            live.check_running()
+            with live.lock:
+                accounts.check_open()
         except BaseException:
             attempt.abandon(e.NOT_INVOKED)
             raise
@@ -84,11 +82,17 @@ class Admission:
         return self.operation.amounts(len(self.given.data) if self._keeps_input else 0)
 
     @property
+    def _call(self) -> Call | None:
+        """What counts as a repetition; another attempt at the same call is none."""
+        operation = self.operation
+        return (operation.name, self.given.fingerprint) if operation.kind == "tool" and self.number == 1 else None
+
+    @property
     def _keeps_input(self) -> bool:
         return self.given.is_kept(self.operation.capture(self.engine.capture, "input"))
 
     def _remaining_s(self) -> float:
-        return self.run.deadline.remaining_ns(self.engine.monotonic_clock) / 1e9
+        return self.run.live.deadline.remaining_ns(self.engine.monotonic_clock) / 1e9
 
     async def _permit(self) -> Permit:
         live = self.run.live
@@ -101,23 +105,22 @@ class Admission:
             live.stop(CancelReason.LEDGER_UNAVAILABLE)
             raise
 
-    def _excess(self) -> Excess | None:
-        state = self.run.live.state
-        if self.run.deadline.has_passed(self.engine.monotonic_clock):
-            return Excess(DEADLINE, self.run.live.elapsed_us(), state.timeout_us)
-        return find_excess(state.limits, state.usage, self._amounts)
-
     def _start(self) -> tuple[Attempt, Future[Recorded]]:
         """Charge the attempt and record its start, in one append; lock held."""
         live, operation, engine = self.run.live, self.operation, self.engine
         attempt = Attempt(engine, self.run, operation, self.number, live.next_attempt_id())
         sealed, is_new = live.sealer.seal(self.given, keep=self._keeps_input)
         is_ambiguous = any(other.scope == scope_of(attempt.boundary) for other in live.state.open_attempts.values())
-        granted = attempt.event(e.ReservationGranted, kind=operation.kind, name=operation.name, usage=self._amounts)
+        accounts, call, amounts = self.run.accounts, self._call, self._amounts
+        named = {"kind": operation.kind, "name": operation.name}
+        granted = attempt.event(e.ReservationGranted, usage=amounts, scope_id=accounts.scope_id, **named)
+        would = accounts.would_reject(amounts, call, **attempt.stamp, **named)
+        if call is not None:
+            accounts.remember(call)
         started = attempt.event(
             e.AttemptStarted,
-            kind=operation.kind,
-            name=operation.name,
+            **named,
+            scope_id=accounts.scope_id,
             operation=operation.operation.value,
             attempt=self.number,
             max_attempts=operation.policy.max_attempts,
@@ -130,10 +133,10 @@ class Admission:
             input_bytes=sealed.size_bytes,
             input_stored=self._keeps_input,
         )
-        return attempt, live.record(granted, started, contents=(sealed,) if is_new else ())
+        return attempt, live.record(granted, *would, started, contents=(sealed,) if is_new else ())
 
     def _refuse(self, excess: Excess) -> Future[Recorded]:
-        """End the run at the limit that this attempt would pass, and record both; lock held."""
+        """End the run or scope at the limit that this attempt would pass, and record both; lock held."""
         live, operation = self.run.live, self.operation
         rejected = live.event(
             e.ReservationRejected,
@@ -141,16 +144,9 @@ class Admission:
             parent_attempt_id=self.run.attempt_id,
             kind=operation.kind,
             name=operation.name,
-            resource=excess.resource,
-            amount=excess.amount,
-            used=excess.used,
-            limit=excess.limit,
+            **excess.as_fields(),
         )
-        is_late = excess.resource == DEADLINE
-        reason = CancelReason.DEADLINE_EXCEEDED if is_late else CancelReason.BUDGET_EXHAUSTED
-        recorded = live.stop(reason, excess=excess, before=(rejected,)).recorded
-        assert recorded is not None, "a run without an outcome has lost nothing"
-        return recorded
+        return self.run.accounts.refuse(excess, rejected)
 
     async def _durable(self, recorded: Future[Recorded], timeout_s: float) -> None:
         live = self.run.live

@@ -39,6 +39,12 @@ class Attempt:
         self._run = run
         self._started_ns = engine.monotonic_clock.now_ns()
         self._was_left = False
+        self.stamp = {
+            "boundary": self.boundary,
+            "parent_attempt_id": run.attempt_id,
+            "attempt_id": attempt_id,
+        }
+        """What every event of this attempt says of it."""
 
     def inside(self) -> RunContext:
         """The run as the operation sees it."""
@@ -46,8 +52,7 @@ class Attempt:
 
     def event(self, model: type[E], /, **fields: Any) -> E:
         """A new event of this attempt; call with the run's lock held."""
-        stamp = {"boundary": self.boundary, "parent_attempt_id": self._run.attempt_id, "attempt_id": self.attempt_id}
-        return self.live.event(model, **stamp, **fields)
+        return self.live.event(model, **self.stamp, **fields)
 
     def succeed(self, result: object, usage: TokenUsage | None) -> None:
         """Record that the operation returned `result`; above a limit, the run ends and later work is refused."""
@@ -113,11 +118,11 @@ class Attempt:
         """Submit an end, unless the journal failed: then the next boundary or the exit says so (SPEC D1)."""
         if self.live.failure is None:
             self.live.record(*events, contents=contents, is_awaited=False)
-            self.live.stop_if_overrun(overflow)
+            self._run.accounts.end_if_overrun(overflow)
 
     def _keep(self, role: str, content: Any) -> tuple[dict[str, Any], tuple[SealedContent, ...], Excess | None]:
         """Event fields and contents for what the operation gave; what does not fit is kept as size and digest (H9)."""
-        return keep_content(self.live, role, content, self.operation.capture(self.engine.capture, role))
+        return keep_content(self._run.accounts, role, content, self.operation.capture(self.engine.capture, role))
 
     def _settlement(self, usage: TokenUsage | None) -> tuple[e.RunEvent, ...]:
         if self.operation.kind != "model":

@@ -1,63 +1,22 @@
-"""Limits, and the arithmetic that says whether one more piece of work would pass them (SPEC H4)."""
+"""The arithmetic that says whether one more piece of work would pass a limit (SPEC H4, H4a, D13)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import TypeGuard
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeGuard
 
 from harness.errors import InvalidInput
 from harness.events.base import MAX_SAFE_INTEGER
 from harness.ids import check_name
+from harness.state import NOTHING
 
-MAX_TOOLS_WITH_LIMITS = 50
+DEADLINE = "deadline_us"
+"""The resource that a refusal names where time has run out."""
+
 MAX_TOOL_NAME_CHARS = 200
 MAX_REPORTED_TOKENS = 10**12
 """More than this in one reply is no token count."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """How much one run may use. Every figure is the caller's; there are no default numbers."""
-
-    model_calls: int
-    tool_calls: int
-    input_tokens: int
-    output_tokens: int
-    total_tokens: int
-    run_bytes: int
-    """Bytes of captured content: question, tool arguments and results, model replies, errors, answer."""
-    per_tool: Mapping[str, int] = field(default_factory=dict, hash=False)
-    per_tool_default: int | None = None
-    """The limit of each tool that `per_tool` does not name; None refuses such tools."""
-
-    def __post_init__(self) -> None:
-        for name in ("model_calls", "tool_calls", "input_tokens", "output_tokens", "total_tokens", "run_bytes"):
-            _check_limit(f"limits.{name}", getattr(self, name))
-        if self.per_tool_default is not None:
-            _check_limit("limits.per_tool_default", self.per_tool_default)
-        if not isinstance(self.per_tool, Mapping) or len(self.per_tool) > MAX_TOOLS_WITH_LIMITS:
-            raise InvalidInput("limits.per_tool", f"must be a mapping of at most {MAX_TOOLS_WITH_LIMITS} tools")
-        for tool, limit in self.per_tool.items():
-            check_tool_name("limits.per_tool", tool)
-            _check_limit(f"limits.per_tool[{tool}]", limit)
-        object.__setattr__(self, "per_tool", MappingProxyType(dict(self.per_tool)))
-
-    def as_map(self) -> dict[str, int]:
-        """The limits as one flat map from resource to limit, as `run.started` records them."""
-        flat = {
-            "model_calls": self.model_calls,
-            "tool_calls": self.tool_calls,
-            "input_tokens": self.input_tokens,
-            "output_tokens": self.output_tokens,
-            "total_tokens": self.total_tokens,
-            "run_bytes": self.run_bytes,
-        }
-        flat.update({tool_resource(tool): limit for tool, limit in self.per_tool.items()})
-        if self.per_tool_default is not None:
-            flat["tool_default"] = self.per_tool_default
-        return flat
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +57,27 @@ class Excess:
     used: int
     limit: int
     amount: int = 0
+    scope_id: str | None = None
+    """The nested scope whose limit it is; None where it is the run's."""
+
+    def as_fields(self) -> dict[str, Any]:
+        """As events name it, which hold no integer beyond a bound."""
+        amount, used = min(self.amount, MAX_SAFE_INTEGER), min(self.used, MAX_SAFE_INTEGER)
+        figures = {"resource": self.resource, "amount": amount, "used": used, "limit": self.limit}
+        return figures if self.scope_id is None else {**figures, "scope_id": self.scope_id}
+
+
+class Account(Protocol):
+    """What has limits and usage of its own: a run, or a nested scope of it."""
+
+    @property
+    def limits(self) -> Mapping[str, int]: ...
+
+    @property
+    def observed(self) -> Mapping[str, int]: ...
+
+    @property
+    def usage(self) -> Mapping[str, int]: ...
 
 
 def tool_resource(tool: str) -> str:
@@ -105,25 +85,57 @@ def tool_resource(tool: str) -> str:
     return f"tool:{tool}"
 
 
-def limit_of(limits: Mapping[str, int], resource: str) -> int | None:
-    """The limit that holds for a resource; a tool without its own has the per-tool default."""
-    limit = limits.get(resource)
-    return limits.get("tool_default") if limit is None and resource.startswith("tool:") else limit
+def limit_of(account: Account, resource: str) -> int | None:
+    """The limit that is enforced for a resource; a tool without a limit of its own has the per-tool default."""
+    return _look_up(resource, account.limits, account.observed)
 
 
-def find_excess(limits: Mapping[str, int], usage: Mapping[str, int], amounts: Mapping[str, int]) -> Excess | None:
-    """The first limit that charging `amounts` would pass, or None: then all of them may be charged."""
+def observed_limit_of(account: Account, resource: str) -> int | None:
+    """The limit that is only observed for a resource (SPEC D13)."""
+    return _look_up(resource, account.observed, account.limits)
+
+
+def is_limited(account: Account, resource: str) -> bool:
+    """Whether there is a limit of either kind for a resource."""
+    return limit_of(account, resource) is not None or observed_limit_of(account, resource) is not None
+
+
+def find_excess(account: Account, amounts: Mapping[str, int]) -> Excess | None:
+    """The first enforced limit that charging `amounts` would pass, or None: then all of them may be charged."""
+    usage = account.usage
     for resource, amount in amounts.items():
-        limit = limit_of(limits, resource)
+        limit = limit_of(account, resource)
         used = usage.get(resource, 0)
         if limit is not None and used + amount > limit:
             return Excess(resource, used, limit, amount)
     return None
 
 
-def find_overrun(limits: Mapping[str, int], usage: Mapping[str, int]) -> Excess | None:
-    """The first limit that recorded usage has passed, as actual token usage may (SPEC H4a)."""
-    return find_excess(limits, usage, dict.fromkeys(usage, 0))
+def find_overrun(account: Account, reserved: Mapping[str, int] = NOTHING) -> Excess | None:
+    """The first enforced limit that recorded usage has passed, as actual tokens and their cost may (SPEC H4a).
+
+    What is only `reserved` of that usage has not been used yet, and passes no limit.
+    """
+    for resource, used in account.usage.items():
+        limit = limit_of(account, resource)
+        if limit is not None and used > limit and used - reserved.get(resource, 0) > limit:
+            return Excess(resource, used - reserved.get(resource, 0), limit)
+    return None
+
+
+def find_observed(
+    account: Account, amounts: Mapping[str, int], reserved: Mapping[str, int] = NOTHING
+) -> tuple[Excess, ...]:
+    """Every observed limit that would have refused `amounts`, by what they ask or because it was passed before."""
+    if not account.observed:
+        return ()
+    found = []
+    for resource in {**account.usage, **amounts}:
+        limit = observed_limit_of(account, resource)
+        used, amount = account.usage.get(resource, 0), amounts.get(resource, 0)
+        if limit is not None and used + amount > limit and (amount or used - reserved.get(resource, 0) > limit):
+            found.append(Excess(resource, used, limit, amount))
+    return tuple(found)
 
 
 def check_size(size_bytes: object) -> None:
@@ -140,8 +152,8 @@ def check_tool_name(field_name: str, tool: object) -> str:
     return name
 
 
-def _check_limit(field_name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise InvalidInput(field_name, f"must be a whole number from 1, not {type(value).__name__}")
-    if not 1 <= value <= MAX_SAFE_INTEGER:
-        raise InvalidInput(field_name, f"must be from 1 to {MAX_SAFE_INTEGER}, not {value}")
+def _look_up(resource: str, limits: Mapping[str, int], others: Mapping[str, int]) -> int | None:
+    limit = limits.get(resource)
+    if limit is None and resource.startswith("tool:") and resource not in others:
+        return limits.get("tool_default")
+    return limit

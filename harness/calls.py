@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 
-from harness.budget import check_tool_name, limit_of, tool_resource
+from harness.budget import check_tool_name, is_limited, tool_resource
 from harness.context import RunContext
 from harness.crossing import cross
 from harness.engine import Engine
@@ -156,7 +156,7 @@ class Calls:
         tool_key: str | None,
         effect: str | None,
     ) -> Awaitable[Any]:
-        if limit_of(run.live.state.limits, tool_resource(check_tool_name("tool", name))) is None:
+        if not is_limited(run.live.state, tool_resource(check_tool_name("tool", name))):
             raise InvalidInput("tool", f"{name} has no limit: give limits.per_tool[{name!r}] or per_tool_default")
         labels = {
             "call_id": None if call_id is None else check_name("call_id", call_id),

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.budget import Excess, find_excess
+from harness.accounts import Accounts
+from harness.budget import Excess
 from harness.content import Capture, Content, SealedContent, encode_content
 from harness.live import LiveRun
 
 
 def keep_content(
-    live: LiveRun, role: str, content: Content, capture: Capture
+    accounts: Accounts, role: str, content: Content, capture: Capture
 ) -> tuple[dict[str, Any], tuple[SealedContent, ...], Excess | None]:
     """Event fields, contents to submit, and the byte limit that did not let the content be kept; lock held."""
     size_bytes = len(content.data)
     amounts = {"run_bytes": size_bytes}
     wanted = content.is_kept(capture)
-    overflow = find_excess(live.state.limits, live.state.usage, amounts) if wanted and size_bytes else None
+    overflow = accounts.find_excess(amounts) if wanted and size_bytes else None
     is_kept = wanted and overflow is None
-    return *seal_content(live, role, content, is_kept), overflow
+    return *seal_content(accounts.live, role, content, is_kept), overflow
 
 
 def seal_content(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from harness.accounts import Accounts
 from harness.deadline import Deadline
 from harness.errors import InvalidInput
 from harness.handles import Budget, Cancellation, Lifecycle, RunCapacity
@@ -29,6 +30,8 @@ class RunContext:
     lifecycle: Lifecycle
     live: LiveRun = field(repr=False)
     """What the handles share; for the harness, not for applications."""
+    accounts: Accounts = field(repr=False)
+    """What its boundaries are charged to; for the harness."""
     scope: tuple[str, ...] = ()
     """Where in the run this copy stands; the first part of every boundary's identity (SPEC D7)."""
     ordinals: Ordinals = field(default_factory=Ordinals, repr=False)

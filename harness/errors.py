@@ -72,6 +72,33 @@ class RunEnded(HarnessError):
         return "ledger_unavailable" if self.reason == "LEDGER_UNAVAILABLE" else self.outcome.lower()
 
 
+class ScopeExhausted(HarnessError):
+    """Work was refused, because a nested scope has passed one of its limits; the run goes on without it (SPEC D5)."""
+
+    code = "scope_exhausted"
+
+    def __init__(self, session_id: str, run_id: str, *, scope: str, resource: str, used: int, limit: int) -> None:
+        self.session_id = session_id
+        self.run_id = run_id
+        self.scope = scope
+        self.resource = resource
+        self.used = used
+        self.limit = limit
+        super().__init__(f"scope {scope} of run {session_id}/{run_id} is exhausted: {resource} {used} of {limit}")
+
+
+class ScopeNotOpen(HarnessError):
+    """Work was refused, because its nested scope has been left; the run goes on (SPEC D5)."""
+
+    code = "scope_not_open"
+
+    def __init__(self, session_id: str, run_id: str, *, scope: str) -> None:
+        self.session_id = session_id
+        self.run_id = run_id
+        self.scope = scope
+        super().__init__(f"scope {scope} of run {session_id}/{run_id} has been left")
+
+
 class LedgerUnavailable(HarnessError):
     """The record of a boundary could not be made durable, so the work was not let through (SPEC E3, D1)."""
 

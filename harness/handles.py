@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from harness.budget import check_size, find_excess
+from harness.accounts import Accounts
+from harness.budget import check_size
 from harness.cancellation import Callback, CancelReason
 from harness.errors import CapacityExceeded, InvalidInput
-from harness.events import ReservationGranted
 from harness.ids import boundary_path, check_code, check_name
 from harness.lifecycle import Outcome, Termination
 from harness.live import LiveRun
+from harness.state import OBSERVED
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,55 +21,62 @@ class BudgetSnapshot:
     """Usage beside its limits at one instant."""
 
     limits: Mapping[str, int]
+    """Those that are enforced."""
     usage: Mapping[str, int]
+    """With what is reserved and not settled yet."""
     usage_unknown_count: int
+    observed: Mapping[str, int] = field(default_factory=dict)
+    """The limits that are only observed (SPEC D13)."""
+    cost_unknown_count: int = 0
 
 
 class Budget:
-    """A run's limits and what it has used of them; charged only by the harness's boundaries."""
+    """The limits of a run or nested scope, and what is used of them; charged only by the harness's boundaries."""
 
-    __slots__ = ("_live",)
+    __slots__ = ("_accounts",)
 
-    def __init__(self, live: LiveRun) -> None:
-        self._live = live
+    def __init__(self, accounts: Accounts) -> None:
+        self._accounts = accounts
 
     def snapshot(self) -> BudgetSnapshot:
         """A consistent view: what one boundary charges is in it whole or not at all."""
-        state = self._live.state
-        limits, usage = MappingProxyType(state.limits), MappingProxyType(state.usage)
-        return BudgetSnapshot(limits, usage, state.usage_unknown_count)
+        of = self._accounts.innermost()
+        limits = {name: limit for name, limit in of.limits.items() if not name.startswith(OBSERVED)}
+        figures = MappingProxyType(limits), MappingProxyType(of.usage), of.usage_unknown_count
+        return BudgetSnapshot(*figures, MappingProxyType(of.observed), of.cost_unknown_count)
 
 
 class RunCapacity:
-    """The counter alone: it rejects what does not fit, and never ends the run (`Harness.reserve_bytes` does)."""
+    """The counter alone: it rejects what does not fit, and ends nothing (`Harness.reserve_bytes` does)."""
 
-    __slots__ = ("_live",)
+    __slots__ = ("_accounts",)
 
-    def __init__(self, live: LiveRun) -> None:
-        self._live = live
+    def __init__(self, accounts: Accounts) -> None:
+        self._accounts = accounts
 
     @property
     def used_bytes(self) -> int:
-        return self._live.state.usage.get("run_bytes", 0)
+        """By the innermost nested scope here that limits bytes, else by the run."""
+        return self._accounts.limiting("run_bytes").usage.get("run_bytes", 0)
 
     @property
     def limit_bytes(self) -> int:
-        return self._live.state.limits["run_bytes"]
+        """Of the same, whether it is enforced or observed."""
+        of = self._accounts.limiting("run_bytes")
+        return of.limits["run_bytes"] if "run_bytes" in of.limits else of.observed["run_bytes"]
 
     def reserve(self, size_bytes: int, *, name: str = "capture") -> None:
         """Charge `size_bytes`, or raise `CapacityExceeded` and leave usage as it was; `RunEnded` on an ended run."""
         check_size(size_bytes)
         check_name("name", name)
-        live = self._live
+        live = self._accounts.live
         with live.lock:
-            live.check_running()
-            amounts = {"run_bytes": size_bytes}
-            excess = find_excess(live.state.limits, live.state.usage, amounts)
+            self._accounts.check_open()
+            excess = self._accounts.find_excess({"run_bytes": size_bytes})
             if excess is not None:
                 raise CapacityExceeded(amount_bytes=size_bytes, used_bytes=excess.used, limit_bytes=excess.limit)
             boundary = boundary_path((), "capacity", name, live.ordinals.next("capacity", name), 1)
-            granted = live.event(ReservationGranted, boundary=boundary, kind="capacity", name=name, usage=amounts)
-            live.record(granted, is_awaited=False)
+            live.record(*self._accounts.charge_bytes(size_bytes, boundary=boundary, name=name), is_awaited=False)
 
 
 class Cancellation:

@@ -12,7 +12,7 @@ from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from harness.budget import Excess, find_overrun
+from harness.budget import Excess
 from harness.cancellation import Callback, Callbacks, CancelReason
 from harness.clock import MonotonicClock, WallClock
 from harness.content import Content, SealedContent, Sealer
@@ -24,6 +24,7 @@ from harness.journal import Journal, Recorded, Submission
 from harness.lifecycle import Outcome, Termination
 from harness.lock import RunLock
 from harness.ordinals import Ordinals
+from harness.repeats import Repeats
 from harness.state import RunState, begin, evolve
 
 log = logging.getLogger(__name__)
@@ -62,6 +63,7 @@ class LiveRun:
         self.sealer = sealer
         self.lock = RunLock()
         self.ordinals = Ordinals()
+        self.repeats = Repeats()
         self.termination: Termination | None = None
         self.cancel_reason: CancelReason | None = None
         self.failure: Exception | None = None
@@ -79,6 +81,7 @@ class LiveRun:
         self._before_end: int | None = None
         self._events = 0
         self._attempts = 0
+        self._scopes = 0
         self._callbacks = Callbacks(run_id)
 
     @property
@@ -113,6 +116,11 @@ class LiveRun:
         """An id for an attempt, unique in the run; call with the lock held."""
         self._attempts += 1
         return f"a{self._attempts}"
+
+    def next_scope_id(self) -> str:
+        """An id for a nested scope, unique in the run; call with the lock held."""
+        self._scopes += 1
+        return f"s{self._scopes}"
 
     def once(self, kind: str) -> str:
         """Identity of a boundary that a run has at most once."""
@@ -207,12 +215,6 @@ class LiveRun:
             self._signal(reason)
             recorded = self.record(*before, self.signalled()) if self.failure is None else None
             return Stop(True, recorded)
-
-    def stop_if_overrun(self, excess: Excess | None = None) -> None:
-        """End the run if `excess` or its recorded usage is above a limit (SPEC H4a); call with the lock held."""
-        overrun = excess or find_overrun(self.state.limits, self.state.usage)
-        if overrun is not None:
-            self.stop(CancelReason.BUDGET_EXHAUSTED, excess=overrun)
 
     def signalled(self) -> CancellationSignalled:
         """The event that says for which reason the run was told to stop; call with the lock held."""

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.budget import Limits
 from harness.content import Content, SealedContent, Sealer, encode_content
 from harness.deadline import Deadline, check_timeout
 from harness.engine import Engine
@@ -15,6 +14,7 @@ from harness.errors import InvalidInput
 from harness.events import RunEvent, RunStarted
 from harness.events.base import MAX_MAP_KEYS
 from harness.ids import check_code, check_id, check_name
+from harness.limits import Limits
 from harness.live import LiveRun
 from harness.retry import RetryPolicies
 

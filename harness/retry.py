@@ -12,7 +12,7 @@ from hashlib import sha256
 from types import MappingProxyType
 
 from harness.budget import TokenUsage
-from harness.errors import HarnessError, InvalidInput, LedgerUnavailable, RunEnded
+from harness.errors import HarnessError, InvalidInput, LedgerUnavailable, RunEnded, ScopeExhausted, ScopeNotOpen
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +47,7 @@ class FailureType(Enum):
     CANCELLED = "CANCELLED"
     DEADLINE_EXCEEDED = "DEADLINE_EXCEEDED"
     RUN_ENDED = "RUN_ENDED"
+    SCOPE_ENDED = "SCOPE_ENDED"
     UNKNOWN = "UNKNOWN"
 
 
@@ -207,6 +208,7 @@ def tell(error: BaseException, classifiers: Iterable[Classifier] = ()) -> TypedF
 
 _BUILT_IN: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], FailureType], ...] = (
     ((RunEnded, LedgerUnavailable), FailureType.RUN_ENDED),
+    ((ScopeExhausted, ScopeNotOpen), FailureType.SCOPE_ENDED),
     (InvalidInput, FailureType.INVALID_ARGUMENTS),
     (asyncio.CancelledError, FailureType.CANCELLED),
     (TimeoutError, FailureType.TIMEOUT),

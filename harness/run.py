@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from harness.budget import Limits
 from harness.calls import Calls
 from harness.engine import Engine
 from harness.journal import Journal
+from harness.limits import Limits
 from harness.opening import open_run
 from harness.retry import RetryPolicies
 from harness.scope import RunScope

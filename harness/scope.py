@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from harness import events as e
+from harness.accounts import Accounts
 from harness.cancellation import CancelReason
 from harness.capture import error_content, error_type, keep_content, seal_content
 from harness.content import SealedContent
@@ -51,16 +52,18 @@ class RunScope:
             await self._durable_beginning(live, recorded)
         finally:
             permit.release()
+        accounts = Accounts(live)
         return RunContext(
             session_id=opening.session_id,
             run_id=opening.run_id,
             deadline=deadline,
             cancellation=Cancellation(live),
-            budget=Budget(live),
-            capacity=RunCapacity(live),
+            budget=Budget(accounts),
+            capacity=RunCapacity(accounts),
             retry_policies=opening.policies,
             lifecycle=Lifecycle(live),
             live=live,
+            accounts=accounts,
             ordinals=live.ordinals,
         )
 
@@ -165,7 +168,7 @@ class RunScope:
         fields: dict[str, Any] = {}
         sealed: tuple[SealedContent, ...] = ()
         if error is not None and decision.outcome is Outcome.FAILED:
-            fields, sealed, _ = keep_content(live, "error", error_content(error), self._engine.capture.error)
+            fields, sealed, _ = keep_content(Accounts(live), "error", error_content(error), self._engine.capture.error)
             fields["error_type"] = error_type(error)
         if decision.excess is not None:
             excess = decision.excess

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from harness import events as e
-from harness.budget import check_size, find_excess
-from harness.cancellation import CancelReason
+from harness.budget import check_size
 from harness.content import encode_content
 from harness.context import RunContext
 from harness.engine import Engine
-from harness.errors import InvalidInput
+from harness.errors import InvalidInput, ScopeExhausted
 from harness.ids import check_code, check_name
 from harness.live import LiveRun
 
@@ -23,7 +22,7 @@ class Statements:
         """Record which flow was chosen for the run, such as `CHAT_GRAPH` (SPEC D17)."""
         live: LiveRun = run.live
         with live.lock:
-            live.check_running()
+            run.accounts.check_open()
             boundary = run.boundary("flow", check_code("flow", flow))
             selected = live.event(e.FlowSelected, boundary=boundary, flow=flow, parent_attempt_id=run.attempt_id)
             live.record(selected, is_awaited=False)
@@ -32,7 +31,7 @@ class Statements:
         """Record that the graph enters `to_node`; `from_node` is None at its entry. `RunEnded` if it may not."""
         live: LiveRun = run.live
         with live.lock:
-            live.check_running()
+            run.accounts.check_open()
             fields = {"to_node": check_name("to_node", to_node), "cause": check_code("cause", cause)}
             if from_node is not None:
                 fields["from_node"] = check_name("from_node", from_node)
@@ -44,7 +43,7 @@ class Statements:
         """Record where and why the graph ended; `degraded` where a fallback gave the answer."""
         live: LiveRun = run.live
         with live.lock:
-            live.check_running()
+            run.accounts.check_open()
             fields = {"final_node": check_name("final_node", final_node), "reason": check_code("reason", reason)}
             finished = live.event(e.GraphFinished, boundary=live.once("graph"), degraded=bool(degraded), **fields)
             live.record(finished, is_awaited=False)
@@ -55,31 +54,31 @@ class Statements:
         content = encode_content(text)
         size_bytes = len(content.data)
         with live.lock:
-            live.check_running()
+            run.accounts.check_open()
             if live.answer is not None:
                 raise InvalidInput("answer", "was given before")
             keep = content.is_kept(self._engine.capture.answer)
             live.answer = (content, False)
-            if keep and size_bytes:
-                self.reserve_bytes(run, size_bytes, name="answer")
+            try:
+                if keep and size_bytes:
+                    self.reserve_bytes(run, size_bytes, name="answer")
+            except ScopeExhausted:
+                live.answer = None
+                raise
             live.answer = (content, keep)
 
     def reserve_bytes(self, run: RunContext, size_bytes: int, *, name: str = "capture") -> None:
-        """Charge bytes of captured content; passing the limit ends the run and raises `RunEnded` (SPEC H9)."""
+        """Charge bytes of captured content; passing a limit ends the run or nested scope and raises so (SPEC H9)."""
         check_size(size_bytes)
         live: LiveRun = run.live
         with live.lock:
-            live.check_running()
-            amounts = {"run_bytes": size_bytes}
-            fields = {"kind": "capacity", "name": check_name("name", name)}
-            boundary = run.boundary("capacity", name)
-            excess = find_excess(live.state.limits, live.state.usage, amounts)
+            run.accounts.check_open()
+            boundary = run.boundary("capacity", check_name("name", name))
+            excess = run.accounts.find_excess({"run_bytes": size_bytes})
             if excess is None:
-                granted = live.event(e.ReservationGranted, boundary=boundary, usage=amounts, **fields)
-                live.record(granted, is_awaited=False)
+                events = run.accounts.charge_bytes(size_bytes, boundary=boundary, name=name)
+                live.record(*events, is_awaited=False)
                 return
-            fields |= {"resource": excess.resource}
-            figures = {"amount": excess.amount, "used": excess.used, "limit": excess.limit}
-            rejected = live.event(e.ReservationRejected, boundary=boundary, **fields, **figures)
-            live.stop(CancelReason.BUDGET_EXHAUSTED, excess=excess, before=(rejected,))
-            raise live.ended(excess)
+            fields = excess.as_fields() | {"kind": "capacity", "name": name}
+            run.accounts.refuse(excess, live.event(e.ReservationRejected, boundary=boundary, **fields))
+            raise run.accounts.error(excess)

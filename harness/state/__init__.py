@@ -4,19 +4,32 @@ The live harness decides on this state, the ledger projects and verifies with it
 the rules of what may follow what exist once. `evolve` is pure: it never changes the state it is given.
 """
 
-from harness.state.charges import charge
+from harness.state.charges import charge, reserved_in
 from harness.state.fold import begin, evolve
-from harness.state.records import NOTHING, RUNNING, OpenAttempt, Refusal, RunState, ScopeState, scope_of
+from harness.state.records import (
+    NOTHING,
+    OBSERVED,
+    RUNNING,
+    OpenAttempt,
+    Refusal,
+    Reservation,
+    RunState,
+    ScopeState,
+    scope_of,
+)
 
 __all__ = [
     "NOTHING",
+    "OBSERVED",
     "RUNNING",
     "OpenAttempt",
     "Refusal",
+    "Reservation",
     "RunState",
     "ScopeState",
     "begin",
     "charge",
     "evolve",
+    "reserved_in",
     "scope_of",
 ]

@@ -8,18 +8,19 @@ from typing import TypeVar
 
 from harness import events as e
 from harness.errors import IllegalEvent
-from harness.state.charges import charge_run, estimates_in, given_back, settlement
-from harness.state.records import NOTHING, OpenAttempt, RunState
+from harness.state.charges import charge_run, count_unknown, estimates_in, given_back, settlement
+from harness.state.records import NOTHING, OpenAttempt, Reservation, RunState
 
 T = TypeVar("T")
 
 
 def granted(state: RunState, event: e.ReservationGranted) -> RunState:
-    state = charge_run(state, scope_ids_of(state, event, event.scope_id), event.usage)
+    scope_ids = scope_ids_of(state, event, event.scope_id)
+    state = charge_run(state, scope_ids, event.usage)
     estimates = estimates_in(event.usage)
     if not estimates or event.attempt_id is None:
         return state
-    return replace(state, reserved={**state.reserved, event.attempt_id: estimates})
+    return replace(state, reserved={**state.reserved, event.attempt_id: Reservation(estimates, scope_ids)})
 
 
 def started(state: RunState, event: e.AttemptStarted) -> RunState:
@@ -51,16 +52,15 @@ def abandoned(state: RunState, event: e.AttemptAbandoned) -> RunState:
     attempt = _find(state.open_attempts, event)
     still_open = _without(state.open_attempts, event.attempt_id)
     if event.reason == e.NOT_INVOKED:
-        unused = given_back(state.reserved.get(event.attempt_id, NOTHING))
+        unused = given_back(_reserved(state, event))
         state = charge_run(state, attempt.scope_ids, unused)
         return replace(state, open_attempts=still_open, reserved=_without(state.reserved, event.attempt_id))
-    unknown = 1 if attempt.kind == "model" else 0
-    return replace(
+    state = replace(
         state,
         open_attempts=still_open,
         abandoned_attempts={**state.abandoned_attempts, event.attempt_id: attempt},
-        usage_unknown_count=state.usage_unknown_count + unknown,
     )
+    return count_unknown(state, attempt, usage=1, cost=1) if attempt.kind == "model" else state
 
 
 def finished_late(state: RunState, event: e.AttemptFinishedLate) -> RunState:
@@ -69,25 +69,22 @@ def finished_late(state: RunState, event: e.AttemptFinishedLate) -> RunState:
     if attempt.kind != "model":
         return state
     # Its usage was unknown so far, and is settled now.
-    return replace(
-        state,
-        unsettled_attempts={**state.unsettled_attempts, event.attempt_id: attempt},
-        usage_unknown_count=state.usage_unknown_count - 1,
-    )
+    state = replace(state, unsettled_attempts={**state.unsettled_attempts, event.attempt_id: attempt})
+    return count_unknown(state, attempt, usage=-1, cost=-1)
 
 
 def settled(state: RunState, event: e.UsageSettled) -> RunState:
     attempt = state.unsettled_attempts.get(event.attempt_id)
     if attempt is None:
         raise IllegalEvent(event.type, f"attempt {event.attempt_id} has no usage to settle")
-    reserved = state.reserved.get(event.attempt_id, NOTHING)
-    state = charge_run(state, attempt.scope_ids, settlement(reserved, event.usage or NOTHING))
-    return replace(
+    reserved, actual = _reserved(state, event), event.usage or NOTHING
+    state = charge_run(state, attempt.scope_ids, settlement(reserved, actual))
+    state = replace(
         state,
         unsettled_attempts=_without(state.unsettled_attempts, event.attempt_id),
         reserved=_without(state.reserved, event.attempt_id) if reserved else state.reserved,
-        usage_unknown_count=state.usage_unknown_count + (0 if event.complete else 1),
     )
+    return count_unknown(state, attempt, usage=0 if event.complete else 1, cost=0 if "cost_micros" in actual else 1)
 
 
 def retried_unseen(state: RunState, event: e.HiddenRetryDetected) -> RunState:
@@ -106,6 +103,11 @@ def scope_ids_of(state: RunState, event: e.Event, scope_id: str | None) -> tuple
         if state.scopes[key].exhausted is not None:
             raise IllegalEvent(event.type, f"scope {key} is exhausted")
     return scope.scope_ids
+
+
+def _reserved(state: RunState, event: e.AttemptEvent) -> Mapping[str, int]:
+    reservation = state.reserved.get(event.attempt_id)
+    return NOTHING if reservation is None else reservation.amounts
 
 
 def _find(attempts: Mapping[str, OpenAttempt], event: e.AttemptEvent) -> OpenAttempt:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from harness.state.records import NOTHING, RunState
+from harness.state.records import NOTHING, OpenAttempt, RunState
 
 TOKENS = ("input_tokens", "output_tokens")
 ESTIMATES = frozenset({*TOKENS, "total_tokens", "cost_micros"})
@@ -26,6 +26,33 @@ def charge_run(state: RunState, scope_ids: tuple[str, ...], amounts: Mapping[str
         charged = {key: scopes[key] for key in scope_ids if key in scopes}
         scopes = {**scopes, **{key: replace(each, usage=charge(each.usage, amounts)) for key, each in charged.items()}}
     return replace(state, usage=charge(state.usage, amounts), scopes=scopes)
+
+
+def count_unknown(state: RunState, attempt: OpenAttempt, *, usage: int = 0, cost: int = 0) -> RunState:
+    """The run and those of the attempt's scopes that are still open, with so many attempts more of unknown usage."""
+    cost = cost if state.is_priced else 0
+    if not usage and not cost:
+        return state
+    scopes = dict(state.scopes)
+    for key in attempt.scope_ids:
+        if (scope := scopes.get(key)) is not None:
+            unknown = scope.usage_unknown_count + usage, scope.cost_unknown_count + cost
+            scopes[key] = replace(scope, usage_unknown_count=unknown[0], cost_unknown_count=unknown[1])
+    return replace(
+        state,
+        scopes=scopes,
+        usage_unknown_count=state.usage_unknown_count + usage,
+        cost_unknown_count=state.cost_unknown_count + cost,
+    )
+
+
+def reserved_in(state: RunState, scope_id: str | None = None) -> Mapping[str, int]:
+    """What is reserved as an estimate and not settled yet, in the run or in one of its scopes."""
+    total: Mapping[str, int] = NOTHING
+    for reservation in state.reserved.values():
+        if scope_id is None or scope_id in reservation.scope_ids:
+            total = charge(total, reservation.amounts)
+    return total
 
 
 def estimates_in(amounts: Mapping[str, int]) -> Mapping[str, int]:

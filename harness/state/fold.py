@@ -10,7 +10,7 @@ from harness import events as e
 from harness.errors import IllegalEvent
 from harness.state import attempts, scopes
 from harness.state.charges import charge_run
-from harness.state.records import NOTHING, RUNNING, Refusal, RunState
+from harness.state.records import NOTHING, RUNNING, Refusal, RunState, observed_in
 
 
 def begin(event: e.Event) -> RunState:
@@ -24,6 +24,8 @@ def begin(event: e.Event) -> RunState:
         started_us=event.occurred_us,
         timeout_us=event.timeout_us,
         limits=event.limits,
+        observed=observed_in(event.limits),
+        is_priced=event.price_table is not None,
         usage=usage,
         flow=event.flow,
     )

@@ -8,6 +8,8 @@ from types import MappingProxyType
 from typing import Any
 
 RUNNING = "RUNNING"
+OBSERVED = "observe:"
+"""Before the resource of a limit that is only observed, in the limits of a run or scope (SPEC D13)."""
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -39,6 +41,14 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
+class Reservation:
+    """Tokens and cost that were charged for an attempt as an estimate, until its usage settles."""
+
+    amounts: Mapping[str, int]
+    scope_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ScopeState:
     """A nested scope that is open (SPEC D5)."""
 
@@ -46,7 +56,10 @@ class ScopeState:
     limits: Mapping[str, int]
     scope_ids: tuple[str, ...]
     """It and the scopes around it, the innermost first."""
+    observed: Mapping[str, int] = field(default_factory=lambda: NOTHING)
     usage: Mapping[str, int] = field(default_factory=lambda: NOTHING)
+    usage_unknown_count: int = 0
+    cost_unknown_count: int = 0
     exhausted: Refusal | None = None
 
 
@@ -59,17 +72,24 @@ class RunState:
     started_us: int
     timeout_us: int
     limits: Mapping[str, int]
+    """As recorded, with the observed ones under `observe:` and their resource."""
+    observed: Mapping[str, int] = field(default_factory=lambda: NOTHING)
+    """The observed ones alone, by resource."""
+    is_priced: bool = False
+    """Whether cost is reckoned, by a price table."""
     usage: Mapping[str, int] = field(default_factory=lambda: NOTHING)
     """With what is reserved and not settled yet."""
     usage_unknown_count: int = 0
     """Model attempts that ended without their token usage being known."""
+    cost_unknown_count: int = 0
+    """Model attempts that ended without their cost being known, where cost is reckoned."""
     open_attempts: Mapping[str, OpenAttempt] = field(default_factory=lambda: NOTHING)
     abandoned_attempts: Mapping[str, OpenAttempt] = field(default_factory=lambda: NOTHING)
     """Attempts whose end may still arrive late."""
     unsettled_attempts: Mapping[str, OpenAttempt] = field(default_factory=lambda: NOTHING)
     """Model attempts that ended and whose usage has not been settled yet."""
-    reserved: Mapping[str, Mapping[str, int]] = field(default_factory=lambda: NOTHING)
-    """Tokens and cost that were charged as an estimate, by the attempt that has not settled them yet."""
+    reserved: Mapping[str, Reservation] = field(default_factory=lambda: NOTHING)
+    """By the attempt that has not settled it yet."""
     scopes: Mapping[str, ScopeState] = field(default_factory=lambda: NOTHING)
     flow: str | None = None
     cancel_requested: str | None = None
@@ -81,6 +101,12 @@ class RunState:
     reason: str | None = None
     ended_us: int | None = None
     ended_elapsed_us: int | None = None
+
+
+def observed_in(limits: Mapping[str, int]) -> Mapping[str, int]:
+    """The limits that are only observed, by resource."""
+    found = {name.removeprefix(OBSERVED): limit for name, limit in limits.items() if name.startswith(OBSERVED)}
+    return MappingProxyType(found) if found else NOTHING
 
 
 def scope_of(boundary: str) -> str:

@@ -7,14 +7,14 @@ from dataclasses import replace
 from harness import events as e
 from harness.errors import IllegalEvent
 from harness.state.attempts import scope_ids_of
-from harness.state.records import Refusal, RunState, ScopeState
+from harness.state.records import Refusal, RunState, ScopeState, observed_in
 
 
 def opened(state: RunState, event: e.ScopeOpened) -> RunState:
     if event.scope_id in state.scopes:
         raise IllegalEvent(event.type, f"scope {event.scope_id} was opened before")
     around = scope_ids_of(state, event, event.parent_scope_id)
-    scope = ScopeState(event.boundary, event.limits, (event.scope_id, *around))
+    scope = ScopeState(event.boundary, event.limits, (event.scope_id, *around), observed_in(event.limits))
     return replace(state, scopes={**state.scopes, event.scope_id: scope})
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from harness import CapacityExceeded, RunEnded, TokenUsage
 from harness.budget import find_excess, limit_of
-from harness.state import charge
+from harness.state import ScopeState, charge
 from tests.harness.fakes import HandJournal, each, harness_over, limits
 
 TOOLS = ("grep", "cat")
@@ -101,7 +101,7 @@ def test_reservations_never_pass_a_limit_and_what_is_refused_charges_nothing(
 def check(snapshot: Any) -> None:
     usage = snapshot.usage
     assert sum(used for name, used in usage.items() if name.startswith("tool:")) == usage.get("tool_calls", 0)
-    assert [name for name in RESERVED & usage.keys() if usage[name] > (limit_of(snapshot.limits, name) or 0)] == []
+    assert [name for name in RESERVED & usage.keys() if usage[name] > (limit_of(snapshot, name) or 0)] == []
     known = usage.get("input_tokens", 0) + usage.get("output_tokens", 0)
     assert usage.get("total_tokens", 0) == known
 
@@ -113,7 +113,7 @@ figures = st.dictionaries(st.sampled_from(["a", "b", "tool:x", "tool:y"]), st.in
 def test_there_is_an_excess_exactly_if_charging_would_pass_a_limit(
     allowed: dict[str, int], used: dict[str, int], amounts: dict[str, int]
 ):
-    excess = find_excess(allowed, used, amounts)
+    excess = find_excess(ScopeState("at", allowed, (), usage=used), amounts)
     passed = {name for name in amounts if name in allowed and used.get(name, 0) + amounts[name] > allowed[name]}
     assert (excess is None) is (passed == set())
     if excess is not None:
