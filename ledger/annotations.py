@@ -12,10 +12,9 @@ from harness.events import CaseRecorded, EvaluationRecorded, FeedbackRecorded, R
 from harness.events.base import MAX_MAP_KEYS, MAX_SAFE_INTEGER
 from harness.ids import IdSource, check_code, check_name, run_stream
 from harness.journal import Submission
-from ledger.batch import Batch
 from ledger.bytes import case_id_of
+from ledger.deciding import Draft, RunHead
 from ledger.errors import RunNotFound, TooLarge
-from ledger.heads import RunHead
 from ledger.prepared import prepare
 
 MAX_TEXT_BYTES = 65_536
@@ -35,15 +34,15 @@ class Evaluation:
     usage: Mapping[str, int] | None
     rationale: SealedContent | None
 
-    def record(self, batch: Batch, session_id: str, run_id: str, now_us: int) -> None:
+    def record(self, draft: Draft, session_id: str, run_id: str, now_us: int) -> None:
         """Append it; `RunNotFound` if there is no such run in that session."""
-        head = _head(batch, session_id, run_id)
+        head = _head(draft, session_id, run_id)
         evaluations = head.projection.evaluations
         if self.evaluator not in evaluations and len(evaluations) >= MAX_EVALUATORS:
             raise InvalidInput("evaluator", f"would be one more than {MAX_EVALUATORS} of this run")
         event = _event(
             EvaluationRecorded,
-            batch,
+            draft,
             head,
             now_us,
             evaluator=self.evaluator,
@@ -51,7 +50,7 @@ class Evaluation:
             usage=self.usage,
             rationale_digest=self.rationale.digest if self.rationale else None,
         )
-        _append(batch, head, (event,), self.rationale)
+        _append(draft, head, (event,), self.rationale)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,18 +63,18 @@ class Feedback:
     verdict: str
     """The gatekeeper's on the case."""
 
-    def record(self, batch: Batch, session_id: str, run_id: str, now_us: int) -> str | None:
+    def record(self, draft: Draft, session_id: str, run_id: str, now_us: int) -> str | None:
         """Append it and return the id of the run's case, if it has one; `RunNotFound` as above."""
-        head = _head(batch, session_id, run_id)
+        head = _head(draft, session_id, run_id)
         digest = self.comment.digest if self.comment else None
         events: list[RunEvent] = [
-            _event(FeedbackRecorded, batch, head, now_us, useful=self.useful, actor=self.actor, comment_digest=digest)
+            _event(FeedbackRecorded, draft, head, now_us, useful=self.useful, actor=self.actor, comment_digest=digest)
         ]
         case_id = head.projection.case.case_id if head.projection.case else None
         if self.useful and case_id is None:
             case_id = case_id_of(run_id)
-            events.append(_event(CaseRecorded, batch, head, now_us, case_id=case_id, verdict=self.verdict))
-        _append(batch, head, tuple(events), self.comment)
+            events.append(_event(CaseRecorded, draft, head, now_us, case_id=case_id, verdict=self.verdict))
+        _append(draft, head, tuple(events), self.comment)
         return case_id
 
 
@@ -108,26 +107,26 @@ def _check_counts(usage: Mapping[str, int] | None) -> dict[str, int] | None:
     return counts or None
 
 
-def _head(batch: Batch, session_id: str, run_id: str) -> RunHead:
-    head = batch.head(run_id)
+def _head(draft: Draft, session_id: str, run_id: str) -> RunHead:
+    head = draft.head(run_id)
     if head is None or head.session_id != session_id:
         raise RunNotFound(session_id, run_id)
     return head
 
 
-def _event(model: type[E], batch: Batch, head: RunHead, now_us: int, **fields: Any) -> E:
+def _event(model: type[E], draft: Draft, head: RunHead, now_us: int, **fields: Any) -> E:
     run_id = head.projection.state.run_id
     stamp: dict[str, Any] = {
-        "event_id": batch.setting.new_event_id(),
+        "event_id": draft.setting.new_event_id(),
         "stream_id": run_stream(run_id),
         "occurred_us": now_us,
     }
     return model(session_id=head.session_id, run_id=run_id, **stamp, **fields)
 
 
-def _append(batch: Batch, head: RunHead, events: tuple[RunEvent, ...], content: SealedContent | None) -> None:
+def _append(draft: Draft, head: RunHead, events: tuple[RunEvent, ...], content: SealedContent | None) -> None:
     contents = (content,) if content is not None else ()
-    batch.append(prepare(Submission(head.session_id, head.projection.state.run_id, events, contents)))
+    draft.append(prepare(Submission(head.session_id, head.projection.state.run_id, events, contents)))
 
 
 def _seal(ids: IdSource, what: str, text: str | None) -> SealedContent | None:

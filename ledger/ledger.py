@@ -15,12 +15,13 @@ from harness.clock import SystemWallClock, WallClock
 from harness.errors import InvalidInput, LedgerUnavailable
 from harness.ids import IdSource, RandomIds, check_id
 from ledger.annotations import evaluation, feedback
-from ledger.batch import Batch, Setting
+from ledger.deciding import Setting
 from ledger.errors import LedgerUnreadable
 from ledger.migrate import OPEN_TIMEOUT_S, ensure_current, lock_of
 from ledger.reader import LedgerReader
 from ledger.rebuild import RebuildReport, rebuild_all
 from ledger.recovery import Recovery, recover
+from ledger.store.batch import Batch
 from ledger.store.lock import FileLock
 from ledger.store.owners import Owners
 from ledger.store.place import path_of

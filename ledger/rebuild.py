@@ -23,11 +23,12 @@ from sqlalchemy.dialects import sqlite
 from harness.events import SessionOpened
 from harness.ids import session_stream
 from ledger import schema
-from ledger.batch import Batch
 from ledger.errors import RunUnreadable, SessionUnreadable
-from ledger.heads import fold_pages, stored_pages
+from ledger.folding import known_events
 from ledger.projections.rows import SessionShare
 from ledger.store import statements
+from ledger.store.batch import Batch
+from ledger.store.heads import fold_pages, stored_pages
 from ledger.store.probe import connect_to_read
 from ledger.store.rows import write_changes, write_rows
 
@@ -202,8 +203,8 @@ def _fold_session(source: sqlite3.Connection, target: sqlite3.Connection, sessio
     try:
         shares = [
             SessionShare(session_id, event.occurred_us, event.occurred_us, 0, event.ttl_us)
-            for page in stored_pages(source, session_stream(session_id))
-            for event in page
+            for bodies in stored_pages(source, session_stream(session_id))
+            for event in known_events(bodies)
             if isinstance(event, SessionOpened)
         ]
     except ValueError as error:  # bytes that are no event

@@ -18,9 +18,9 @@ from harness.clock import WallClock
 from harness.errors import IllegalEvent
 from harness.ids import boundary_path, run_stream
 from harness.state import RunState
-from ledger.batch import Batch
 from ledger.prepared import Append, prepare_event
 from ledger.store import statements
+from ledger.store.batch import Batch
 from ledger.store.owners import Owners
 
 log = logging.getLogger(__name__)

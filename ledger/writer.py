@@ -20,9 +20,9 @@ from typing import Any, Protocol, TypeVar
 
 from harness.errors import LedgerUnavailable
 from harness.journal import Permit, Recorded, Submission
-from ledger.batch import Batch
 from ledger.permits import Permits
 from ledger.prepared import Append, prepare
+from ledger.store.batch import Batch
 
 log = logging.getLogger(__name__)
 

@@ -13,12 +13,13 @@ from typing import TypeVar
 from harness.clock import WallClock
 from harness.errors import HarnessError, LedgerUnavailable
 from harness.journal import Recorded
-from ledger.batch import Batch, Setting
+from ledger.deciding import Setting
 from ledger.errors import LedgerError
-from ledger.heads import RunHeads
 from ledger.prepared import Append
 from ledger.store import statements
+from ledger.store.batch import Batch
 from ledger.store.faults import unavailable, violated
+from ledger.store.heads import RunHeads
 from ledger.store.lock import FileLock
 from ledger.store.place import file_at
 

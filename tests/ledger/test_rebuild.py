@@ -5,7 +5,8 @@ import asyncio
 import orjson
 import pytest
 
-from ledger import Ledger, heads, rebuild
+from ledger import Ledger, rebuild
+from ledger.store import heads
 from ledger.store.lock import FileLock
 from tests.ledger.future import insert_event, insert_into_stream
 from tests.ledger.scripted import ScriptedRun

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from harness.errors import LedgerUnavailable
-from ledger import Ledger, heads
-from ledger.store import sqlite
+from ledger import Ledger, remembered
+from ledger.store import heads, sqlite
 from tests.ledger.blank import blank_at
 from tests.ledger.scripted import ScriptedRun
 from tests.ledger.tables import dump
@@ -31,7 +31,7 @@ async def test_two_ledgers_that_take_turns_on_one_run_both_know_where_it_stands(
 
 
 async def test_a_run_that_was_forgotten_is_folded_again_from_its_events(ledger, plain, monkeypatch):
-    monkeypatch.setattr(heads, "MAX_RUNS", 2)
+    monkeypatch.setattr(remembered, "MAX_RUNS", 2)
     runs = [ScriptedRun(f"run-{number}") for number in range(6)]
     whole = [list(run.whole()) for run in runs]
     for submissions in zip(*whole, strict=True):
@@ -43,7 +43,7 @@ async def test_a_run_that_was_forgotten_is_folded_again_from_its_events(ledger, 
 
 
 async def test_a_running_run_of_ones_own_is_never_forgotten_however_many_there_are(ledger, path, monkeypatch):
-    monkeypatch.setattr(heads, "MAX_RUNS", 2)
+    monkeypatch.setattr(remembered, "MAX_RUNS", 2)
     runs = [ScriptedRun(f"run-{number}") for number in range(10)]
     for run in runs:
         ledger.journal.submit(run.start()).result()
@@ -57,12 +57,12 @@ async def test_a_running_run_of_ones_own_is_never_forgotten_however_many_there_a
         for run in runs:
             ledger.journal.submit(run.transition("planner")).result()
         assert folded == []
-        known = ledger.journal.run(lambda batch: [len(batch._heads._own), len(batch._heads._others)])
-        assert known.result() == [10, 0]
+        known = ledger.journal.run(lambda batch: batch._heads.remembered.counts)
+        assert known.result() == (10, 0)
         for run in runs:
             ledger.journal.submit(run.end()).result()
-        known = ledger.journal.run(lambda batch: [len(batch._heads._own), len(batch._heads._others)])
-        assert known.result() == [0, 2]
+        known = ledger.journal.run(lambda batch: batch._heads.remembered.counts)
+        assert known.result() == (0, 2)
 
 
 async def test_a_refused_annotation_does_not_make_the_store_forget_anything(ledger, monkeypatch):

@@ -1,0 +1,89 @@
+"""One write transaction of SQLite: what is decided in it is looked up in it, and written with few statements."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator, Sequence
+
+import orjson
+
+from harness.ids import run_stream, session_stream
+from ledger.deciding import Draft, RunHead, Setting, StoredEvent, StreamRow
+from ledger.store import statements
+from ledger.store.heads import RunHeads
+from ledger.store.rows import write_changes, write_rows
+
+
+class _InTransaction:
+    """The log as the transaction sees it."""
+
+    def __init__(self, connection: sqlite3.Connection, heads: RunHeads) -> None:
+        self._connection = connection
+        self._heads = heads
+
+    def head(self, run_id: str) -> RunHead | None:
+        return self._heads.get(run_id)
+
+    def stored(self, stream_id: str, event_ids: Sequence[str]) -> dict[str, StoredEvent]:
+        rows = self._connection.execute(statements.FIND_EVENTS, (orjson.dumps(event_ids).decode(), stream_id))
+        return {event_id: StoredEvent(*place) for event_id, *place in rows}
+
+    def has_session(self, session_id: str) -> bool:
+        stream_id = session_stream(session_id)
+        return self._connection.execute(statements.STREAM_EXISTS, (stream_id,)).fetchone() is not None
+
+
+class Batch(Draft):
+    """The appends of one transaction. Nothing is written before `write`."""
+
+    def __init__(self, connection: sqlite3.Connection, heads: RunHeads, setting: Setting, recorded_us: int) -> None:
+        super().__init__(_InTransaction(connection, heads), setting, recorded_us)
+        self.connection = connection
+        self._heads = heads
+        self._last_pos = heads.last_pos
+
+    @contextlib.contextmanager
+    def single(self) -> Iterator[Batch]:
+        """A batch of its own in the same transaction, written at the block's end; an error takes back only its part."""
+        self.connection.execute("SAVEPOINT single")
+        single = Batch(self.connection, self._heads, self.setting, self.recorded_us)
+        try:
+            yield single
+            single.write()
+        except Exception as error:
+            # After any other error of the database the whole transaction is lost.
+            if isinstance(error, sqlite3.IntegrityError) or not isinstance(error, sqlite3.Error):
+                self.connection.execute("ROLLBACK TO single")
+                self.connection.execute("RELEASE single")
+            raise
+        self.connection.execute("RELEASE single")
+        single.committed()
+
+    def undo(self) -> None:
+        """Take back what was done on the connection so far; the transaction goes on as if it had just begun."""
+        self.connection.execute("ROLLBACK")
+        self.connection.execute(statements.BEGIN)
+
+    def write(self) -> None:
+        """Write all that was taken."""
+        new: list[StreamRow] = list(self.sessions.values())
+        moved: list[tuple[object, ...]] = []
+        for run_id, head in self.runs.items():
+            if run_id in self.begun:
+                new.append(self.run_row(run_id))
+            else:
+                moved.append((head.seq, head.link, head.owner_id, head.owner_epoch, run_stream(run_id)))
+        write_rows(self.connection, statements.INSERT_STREAM, new)
+        events = [(pos, *event) for pos, event in enumerate(self.events, self._last_pos + 1)]
+        write_rows(self.connection, statements.INSERT_EVENT, events)
+        write_rows(self.connection, statements.INSERT_CONTENT, self.contents)
+        write_rows(self.connection, statements.UPDATE_STREAM, moved)
+        write_changes(self.connection, self.changes)
+
+    def committed(self) -> None:
+        """Remember where the log and the runs stand now."""
+        if self.events:
+            self._heads.moved(self._last_pos + len(self.events))
+        for run_id, head in self.runs.items():
+            self._heads.put(run_id, head)
