@@ -59,6 +59,10 @@ def check_name(field: str, value: object) -> str:
     return value
 
 
+SYSTEM_STREAM = "sys"
+"""Id of the stream that holds what is decided about the ledger itself (SPEC D2)."""
+
+
 def run_stream(run_id: str) -> str:
     """Id of the stream that holds a run's boundary events (SPEC D2)."""
     return f"r:{run_id}"

@@ -1,4 +1,4 @@
-"""The vocabulary: every event a run or session can have, one small module per family."""
+"""The vocabulary: every event a run, a session or the ledger itself can have, one small module per family."""
 
 from __future__ import annotations
 
@@ -16,15 +16,27 @@ from harness.events.attempt import (
     AttemptSucceeded,
     HiddenRetryDetected,
 )
-from harness.events.base import BoundaryEvent, Event, RunEvent, SessionEvent
+from harness.events.base import BoundaryEvent, Event, Redaction, RunEvent, SessionEvent, SystemEvent
 from harness.events.cancellation import CancellationRequested, CancellationSignalled, outcome_of_signal
+from harness.events.erasure import ContentErased, ErasureScope, ErasureStage
 from harness.events.graph import GraphFinished, GraphTransitioned
 from harness.events.policy import PolicyDecided
 from harness.events.reservation import LimitWouldReject, ReservationGranted, ReservationRejected
 from harness.events.retry import RetryRefused, RetryScheduled
 from harness.events.run import AnswerRecorded, FlowSelected, RunStarted, RunTerminated, TerminalOutcome
 from harness.events.scope import ScopeClosed, ScopeEvent, ScopeExhausted, ScopeOpened
-from harness.events.session import SessionOpened
+from harness.events.session import SessionContextCleared, SessionOpened
+from harness.events.system import (
+    AccessRecorded,
+    ErasureDecided,
+    ErasureFinished,
+    KeyCreated,
+    KeyRevoked,
+    KeyRotated,
+    RetentionDecided,
+    TokenCreated,
+    TokenRevoked,
+)
 from harness.events.usage import UsageSettled
 
 EVENT_TYPES: dict[str, type[Event]] = {
@@ -57,7 +69,18 @@ EVENT_TYPES: dict[str, type[Event]] = {
         EvaluationRecorded,
         FeedbackRecorded,
         CaseRecorded,
+        ContentErased,
         SessionOpened,
+        SessionContextCleared,
+        KeyCreated,
+        KeyRotated,
+        KeyRevoked,
+        TokenCreated,
+        TokenRevoked,
+        AccessRecorded,
+        ErasureDecided,
+        RetentionDecided,
+        ErasureFinished,
     )
 }
 """Event type to model, in the order in which a run usually meets them."""
@@ -70,6 +93,7 @@ ACCEPTED_AFTER_TERMINATION = frozenset(
         "evaluation.recorded",
         "feedback.recorded",
         "case.recorded",
+        "content.erased",
     }
 )
 """All that a run's stream still takes once its termination is recorded (SPEC E6)."""
@@ -78,6 +102,7 @@ __all__ = [
     "ACCEPTED_AFTER_TERMINATION",
     "EVENT_TYPES",
     "NOT_INVOKED",
+    "AccessRecorded",
     "AnswerRecorded",
     "AttemptAbandoned",
     "AttemptEvent",
@@ -89,6 +114,11 @@ __all__ = [
     "CancellationRequested",
     "CancellationSignalled",
     "CaseRecorded",
+    "ContentErased",
+    "ErasureDecided",
+    "ErasureFinished",
+    "ErasureScope",
+    "ErasureStage",
     "EvaluationRecorded",
     "Event",
     "FeedbackRecorded",
@@ -96,10 +126,15 @@ __all__ = [
     "GraphFinished",
     "GraphTransitioned",
     "HiddenRetryDetected",
+    "KeyCreated",
+    "KeyRevoked",
+    "KeyRotated",
     "LimitWouldReject",
     "PolicyDecided",
+    "Redaction",
     "ReservationGranted",
     "ReservationRejected",
+    "RetentionDecided",
     "RetryRefused",
     "RetryScheduled",
     "RunEvent",
@@ -109,9 +144,13 @@ __all__ = [
     "ScopeEvent",
     "ScopeExhausted",
     "ScopeOpened",
+    "SessionContextCleared",
     "SessionEvent",
     "SessionOpened",
+    "SystemEvent",
     "TerminalOutcome",
+    "TokenCreated",
+    "TokenRevoked",
     "UsageSettled",
     "outcome_of_signal",
     "parse_event",

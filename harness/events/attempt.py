@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from harness.events.base import BoundaryEvent, Code, Count, CountMap, Digest, Id, Name
+from harness.events.base import BoundaryEvent, Code, Count, CountMap, Digest, Id, Name, Redaction
 
 NOT_INVOKED = "NOT_INVOKED"
 """Why an attempt was abandoned whose operation never began: it used nothing, and no end of it can arrive late."""
@@ -42,6 +42,7 @@ class AttemptStarted(AttemptEvent):
     input_digest: Digest | None = None
     input_bytes: Count | None = None
     input_stored: bool | None = None
+    input_redaction: Redaction | None = None
 
 
 class AttemptSucceeded(AttemptEvent):
@@ -53,6 +54,7 @@ class AttemptSucceeded(AttemptEvent):
     output_digest: Digest | None = None
     output_bytes: Count | None = None
     output_stored: bool | None = None
+    output_redaction: Redaction | None = None
     first_output_us: Count | None = None
     """On a stream: microseconds from the start to its first chunk."""
     output_chunks: Count | None = None
@@ -71,6 +73,7 @@ class AttemptFailed(AttemptEvent):
     error_digest: Digest | None = None
     error_bytes: Count | None = None
     error_stored: bool | None = None
+    error_redaction: Redaction | None = None
     first_output_us: Count | None = None
     output_chunks: Count | None = None
 

@@ -8,11 +8,19 @@ Ids and times are passed in: no field has a default that mints one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from harness.ids import CODE_PATTERN, ID_PATTERN, MAX_BOUNDARY_CHARS, NAME_PATTERN, run_stream, session_stream
+from harness.ids import (
+    CODE_PATTERN,
+    ID_PATTERN,
+    MAX_BOUNDARY_CHARS,
+    NAME_PATTERN,
+    SYSTEM_STREAM,
+    run_stream,
+    session_stream,
+)
 
 MAX_SAFE_INTEGER = 2**53 - 1
 MAX_MAP_KEYS = 64
@@ -27,6 +35,9 @@ Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 Integer = Annotated[int, Field(ge=-MAX_SAFE_INTEGER, le=MAX_SAFE_INTEGER)]
 Count = Annotated[int, Field(ge=0, le=MAX_SAFE_INTEGER)]
 CountMap = Annotated[Mapping[Name, Count], Field(max_length=MAX_MAP_KEYS)]
+Redaction = Literal["APPLIED", "FAILED"]
+"""Of a content that was to be redacted. `APPLIED`: digest and size are those of the redacted form, the only one there
+is. `FAILED`: the function that redacts did not, and nothing but the digest was kept."""
 NameMap = Annotated[Mapping[Name, Name], Field(max_length=MAX_MAP_KEYS)]
 
 
@@ -76,4 +87,14 @@ class SessionEvent(Event):
     def _belongs_to_its_stream(self) -> Self:
         if self.stream_id != session_stream(self.session_id):
             raise ValueError(f"stream {self.stream_id} is not the stream of session {self.session_id}")
+        return self
+
+
+class SystemEvent(Event):
+    """An event in the one stream of the ledger itself (SPEC D2)."""
+
+    @model_validator(mode="after")
+    def _belongs_to_its_stream(self) -> Self:
+        if self.stream_id != SYSTEM_STREAM:
+            raise ValueError(f"stream {self.stream_id} is not the ledger's own stream")
         return self

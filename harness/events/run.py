@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from harness.events.base import BoundaryEvent, Code, Count, CountMap, Digest, Id, Name, NameMap, RunEvent
+from harness.events.base import BoundaryEvent, Code, Count, CountMap, Digest, Id, Name, NameMap, Redaction, RunEvent
 
 TerminalOutcome = Literal["SUCCESS", "FAILED", "CANCELLED", "TIMED_OUT", "BUDGET_EXHAUSTED"]
 
@@ -33,6 +33,7 @@ class RunStarted(RunEvent):
     query_digest: Digest | None = None
     query_bytes: Count | None = None
     query_stored: bool | None = None
+    query_redaction: Redaction | None = None
 
 
 class FlowSelected(BoundaryEvent):
@@ -51,6 +52,7 @@ class AnswerRecorded(BoundaryEvent):
     answer_digest: Digest
     answer_bytes: Count
     answer_stored: bool
+    answer_redaction: Redaction | None = None
 
 
 class RunTerminated(BoundaryEvent):
@@ -68,3 +70,4 @@ class RunTerminated(BoundaryEvent):
     error_digest: Digest | None = None
     error_bytes: Count | None = None
     error_stored: bool | None = None
+    error_redaction: Redaction | None = None

@@ -134,4 +134,5 @@ _STEPS: dict[type[e.Event], Callable[[RunState, Any], RunState]] = {
     e.EvaluationRecorded: _unchanged,
     e.FeedbackRecorded: _unchanged,
     e.CaseRecorded: _unchanged,
+    e.ContentErased: _unchanged,
 }

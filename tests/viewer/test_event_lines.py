@@ -2,11 +2,11 @@
 
 import pytest
 
-from harness.events import EVENT_TYPES
+from harness.events import EVENT_TYPES, RunEvent
 from tests.viewer.example_runs import all_runs
 from viewer.present.event_lines import _LINES, line, tone
 
-RUN_EVENT_TYPES = [name for name in EVENT_TYPES if not name.startswith("session.")]
+RUN_EVENT_TYPES = [name for name, model in EVENT_TYPES.items() if issubclass(model, RunEvent)]
 
 
 @pytest.mark.parametrize("event_type", RUN_EVENT_TYPES)

@@ -109,6 +109,13 @@ def _listed(fields: Fields) -> str:
     return ", ".join(f"{key}={value}" for key, value in fields.items() if key not in ENVELOPE)
 
 
+def _erased(fields: Fields) -> str:
+    contents = f"{count(fields['content_count'])} contents, {size(fields['size_bytes'])}"
+    stage = {"ROWS": "", "LOG": "gone from the log too", "FILE": "gone from the file too"}[fields["stage"]]
+    by = f"by {fields['actor']}" if "actor" in fields else ""
+    return " · ".join(each for each in (contents, plain(fields["reason"]), by, stage) if each)
+
+
 _BAD_NEWS = frozenset(
     "attempt.failed attempt.abandoned reservation.rejected retry.refused scope.exhausted hidden_retry.detected".split()
 )
@@ -140,4 +147,5 @@ _LINES: dict[str, Callable[[Fields], str]] = {
     "evaluation.recorded": lambda f: f"{f['evaluator']} · {plain(f['verdict'])}",
     "feedback.recorded": lambda f: "useful" if f["useful"] else "not useful",
     "case.recorded": lambda f: f"{f['case_id']} · {plain(f['verdict'])}",
+    "content.erased": _erased,
 }
