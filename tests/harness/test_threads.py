@@ -116,7 +116,7 @@ async def main():
     limits = Limits(model_calls=1, tool_calls=1, input_tokens=1, output_tokens=1, total_tokens=1, run_bytes=1000,
                     per_tool_default=1)
     try:
-        async with Harness(journal).run(session_id="s", run_id="r", limits=limits, timeout_s=0.05) as run:
+        async with Harness(journal).run(session_id="s", run_id="r", limits=limits, timeout_s=0.5) as run:
             await Harness(journal).tool(run, "hang", lambda run: threading.Event().wait())
     except RunEnded as ended:
         print(ended.outcome, [event.type for event in journal.events("r")][-3:])
