@@ -76,10 +76,22 @@ class RunDetail:
     traceparent: str | None
     limits: Mapping[str, int]
     """By resource: `model_calls`, `tool_calls`, `tool:NAME`, `tool_default`, `input_tokens`, `run_bytes` and so on."""
+    observed_limits: Mapping[str, int]
+    """The same, of limits that are only observed: what passes them is let through (SPEC D13)."""
     usage: Mapping[str, int]
-    """The same keys as `limits` without `tool_default`, as charged so far; a key never charged is absent."""
+    """The keys of limits without `tool_default`, as charged so far; a key never charged is absent."""
+    reserved: Mapping[str, int]
+    """The part of `usage` that is an estimate of attempts which have not told what they used."""
     usage_unknown_count: int
     """Model attempts whose token usage nobody reported; never counted as 0 (SPEC H4a)."""
+    currency: str | None
+    """What `cost_micros`, a resource, are micro-units of; None where nothing was priced."""
+    price_table: str | None
+    """The version of the prices."""
+    cost_unknown_count: int
+    """Model attempts whose cost nobody could reckon, where cost is reckoned; never counted as 0 (SPEC H4)."""
+    incidents: Mapping[str, int]
+    """How many `hidden_retries`, `calls_denied`, `scopes_exhausted` and `limits_passed` (observed ones) there were."""
     timeout_us: int
     started_us: int
     ended_us: int | None
@@ -125,6 +137,15 @@ class AgentStep:
     error: ContentView | None
     input: ContentView | None
     output: ContentView | None
+    timeout_us: int | None
+    """How long the last attempt might take; None where only its scope and run bounded it."""
+    cost_micros: int | None
+    """Micro-units of the run's currency, of all attempts; None where nobody knows."""
+    first_output_us: int | None
+    """Of a stream: from the start of the last attempt to its first chunk."""
+    output_chunks: int | None
+    hidden_retry_count: int
+    """Requests that were no recorded attempts, as far as they were seen before the step was over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +172,8 @@ class ToolInvocation:
     error: ContentView | None
     input: ContentView | None
     output: ContentView | None
+    timeout_us: int | None
+    hidden_retry_count: int
 
 
 @dataclass(frozen=True, slots=True)

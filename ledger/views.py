@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 import sqlalchemy as sa
 
+from harness.state import OBSERVED, observed_in
 from ledger.query import PREVIEW_CHARS
 from ledger.records import AgentStep, ChatSession, ContentView, RecordedEvent, RunDetail, RunSummary, ToolInvocation
 
@@ -48,9 +49,15 @@ def detail_of(row: Row, head: Row, contents: Contents) -> RunDetail:
         parent_run_id=row["parent_run_id"],
         continues_run_id=row["continues_run_id"],
         traceparent=row["traceparent"],
-        limits=row["limits"],
+        limits={key: limit for key, limit in row["limits"].items() if not key.startswith(OBSERVED)},
+        observed_limits=dict(observed_in(row["limits"])),
         usage=row["usage"],
+        reserved=row["reserved"] or {},
         usage_unknown_count=row["usage_unknown_count"],
+        currency=row["currency"],
+        price_table=row["price_table"],
+        cost_unknown_count=row["cost_unknown_count"] or 0,
+        incidents=row["incidents"] or {},
         timeout_us=row["timeout_us"],
         started_us=row["created_us"],
         ended_us=row["ended_us"],
@@ -157,6 +164,7 @@ def _summary(row: Row, query: str | None, preview: str | None) -> RunSummary:
 
 def _with_contents(row: Row, contents: Contents) -> dict[str, Any]:
     fields = {name: value for name, value in row.items() if not name.endswith("_digest")}
+    fields["hidden_retry_count"] = row["hidden_retry_count"] or 0
     return fields | {name: _resolve(row[f"{name}_digest"], contents) for name in ("error", "input", "output")}
 
 

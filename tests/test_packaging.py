@@ -104,6 +104,7 @@ def test_the_wheel_installs_the_three_packages_and_nothing_else_at_the_top(insta
         r"ledger/migrations/env\.py",
         r"ledger/migrations/versions/0001.*\.py",
         r"ledger/migrations/versions/0002.*\.py",
+        r"ledger/migrations/versions/0003.*\.py",
     ],
 )
 def test_the_wheel_carries_what_is_read_at_run_time(wheel: Path, pattern: str):

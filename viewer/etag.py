@@ -7,7 +7,7 @@ from ledger.projections.rows import FOLD_VERSION
 from ledger.records import RunTrace
 from viewer.bodies import canonical, session_body
 
-TRACE_FORMAT = 1
+TRACE_FORMAT = 2
 """Raised whenever the same rows would be given as another body; `FOLD_VERSION` is the version of the rows."""
 
 

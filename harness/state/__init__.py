@@ -15,6 +15,7 @@ from harness.state.records import (
     Reservation,
     RunState,
     ScopeState,
+    observed_in,
     scope_of,
 )
 
@@ -30,6 +31,7 @@ __all__ = [
     "begin",
     "charge",
     "evolve",
+    "observed_in",
     "reserved_in",
     "scope_of",
 ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import click
 
 from ledger.cli.common import (
@@ -89,13 +91,12 @@ def render(trace: RunTrace) -> str:
         f"answer   {one_line(summary.answer_preview, PREVIEW_WIDTH)}",
         f"events   {run.event_count}, head {run.head_link}",
     ]
-    usage = [["RESOURCE", "USED", "LIMIT"]]
-    usage += [
-        [name, str(run.usage.get(name, 0)), str(run.limits.get(name, "-"))]
-        for name in sorted(run.limits.keys() | run.usage.keys())
-        if name != "tool_default"
-    ]
-    lines += ["", table(usage)]
+    lines += ["", table([["RESOURCE", "USED", "LIMIT"], *_usage(trace)])]
+    if run.currency:
+        prices = f", by the prices {run.price_table}" if run.price_table else ""
+        lines.append(f"cost_micros are millionths of {run.currency}{prices}")
+    if run.incidents:
+        lines.append(", ".join(f"{name.replace('_', ' ')}: {count}" for name, count in sorted(run.incidents.items())))
     if run.refused:
         lines.append(f"refused: {', '.join(f'{name} {value}' for name, value in run.refused.items())}")
     if trace.agent_steps:
@@ -115,6 +116,15 @@ def render(trace: RunTrace) -> str:
         lines += ["", table(tools)]
     lines += _orchestration(trace)
     return "\n".join(lines)
+
+
+def _usage(trace: RunTrace) -> Iterator[list[str]]:
+    run = trace.run
+    for name in sorted(run.limits.keys() | run.observed_limits.keys() | run.usage.keys()):
+        if name != "tool_default":
+            observed = f"{run.observed_limits[name]} (only observed)" if name in run.observed_limits else "-"
+            open_part = f" ({run.reserved[name]} reserved)" if name in run.reserved else ""
+            yield [name, f"{run.usage.get(name, 0)}{open_part}", str(run.limits.get(name, observed))]
 
 
 def _orchestration(trace: RunTrace) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-FOLD_VERSION = 1
+FOLD_VERSION = 2
 """Raised when a fold gives other rows for the same events; older rows wait for a rebuild."""
 
 
@@ -46,6 +46,11 @@ class RunRow(NamedTuple):
     feedback: str | None
     fold_version: int
     orchestration_trace: str | None
+    currency: str | None
+    price_table: str | None
+    cost_unknown_count: int | None
+    reserved: str | None
+    incidents: str | None
 
 
 class StepRow(NamedTuple):
@@ -69,6 +74,11 @@ class StepRow(NamedTuple):
     error_digest: str | None
     input_digest: str | None
     output_digest: str | None
+    timeout_us: int | None
+    cost_micros: int | None
+    first_output_us: int | None
+    output_chunks: int | None
+    hidden_retry_count: int | None
 
 
 class ToolRow(NamedTuple):
@@ -92,6 +102,8 @@ class ToolRow(NamedTuple):
     error_digest: str | None
     input_digest: str | None
     output_digest: str | None
+    timeout_us: int | None
+    hidden_retry_count: int | None
 
 
 class CaseRow(NamedTuple):
@@ -125,6 +137,8 @@ RUN_FIXED = frozenset(
         "created_us",
         "query_digest",
         "fold_version",
+        "currency",
+        "price_table",
     }
 )
 """Columns that say what a run's first event said."""

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from harness import events as e
-from harness.state import NOTHING, RUNNING, RunState, evolve
+from harness.state import NOTHING, RUNNING, RunState, charge, evolve, reserved_in
 from ledger.bytes import canonical
+from ledger.projections.incidents import incident_of
 from ledger.projections.orchestration import NO_GRAPH, Orchestration
 from ledger.projections.rows import FOLD_VERSION, CaseRow, RunRow, SessionShare, StepRow, ToolRow
 from ledger.projections.steps import (
@@ -44,6 +45,8 @@ class RunProjection(NamedTuple):
     """By evaluator."""
     feedback: e.FeedbackRecorded | None = None
     case: CaseRow | None = None
+    incidents: Mapping[str, int] = NOTHING
+    """How often each thing happened that a plain course does not have."""
 
     @property
     def row(self) -> RunRow:
@@ -85,6 +88,11 @@ class RunProjection(NamedTuple):
             feedback=_feedback(self.feedback),
             fold_version=FOLD_VERSION,
             orchestration_trace=self.orchestration.as_json(),
+            currency=started.currency,
+            price_table=started.price_table,
+            cost_unknown_count=state.cost_unknown_count if state.is_priced else None,
+            reserved=_amounts(reserved_in(state)),
+            incidents=_amounts(self.incidents),
         )
 
 
@@ -128,6 +136,9 @@ def project(run: RunProjection | None, event: e.Event, changes: Changes) -> RunP
     else:
         updated_us = max(run.updated_us, event.occurred_us)
         run = run._replace(state=evolve(run.state, event), updated_us=updated_us)
+        incident = incident_of(event)
+        if incident is not None:
+            run = run._replace(incidents=charge(run.incidents, {incident: 1}))
         if isinstance(event, e.AttemptEvent):
             run = _attempt(run, event, changes)
         else:
@@ -231,6 +242,10 @@ def _with(rows: Mapping[str, Any], key: str, row: Any) -> Mapping[str, Any]:
     if row is not None:
         return {**rows, key: row}
     return {known: value for known, value in rows.items() if known != key}
+
+
+def _amounts(amounts: Mapping[str, int]) -> str | None:
+    return canonical(dict(amounts)) if amounts else None
 
 
 def _refused(state: RunState) -> str | None:

@@ -49,6 +49,11 @@ def begin_step(event: e.AttemptStarted, step_no: int) -> LiveStep:
         error_digest=None,
         input_digest=event.input_digest,
         output_digest=None,
+        timeout_us=event.timeout_us,
+        cost_micros=None,
+        first_output_us=None,
+        output_chunks=None,
+        hidden_retry_count=None,
     )
     return LiveStep(row, unsettled_count=1)
 
@@ -58,11 +63,15 @@ def evolve_step(step: LiveStep, event: e.AttemptEvent) -> LiveStep:
     row, unsettled = step.row, step.unsettled_count
     match event:
         case e.AttemptStarted():
-            row = row._replace(attempt_count=row.attempt_count + 1)
+            row = row._replace(attempt_count=row.attempt_count + 1, timeout_us=event.timeout_us)
             unsettled += 1
         case e.AttemptSucceeded():
             row = row._replace(
-                status="SUCCESS", duration_us=_duration_us(row, event), output_digest=event.output_digest
+                status="SUCCESS",
+                duration_us=_duration_us(row, event),
+                output_digest=event.output_digest,
+                first_output_us=event.first_output_us,
+                output_chunks=event.output_chunks,
             )
         case e.AttemptFailed():
             row = row._replace(
@@ -70,6 +79,8 @@ def evolve_step(step: LiveStep, event: e.AttemptEvent) -> LiveStep:
                 duration_us=None if event.will_retry else _duration_us(row, event),
                 failure=event.failure,
                 error_digest=event.error_digest,
+                first_output_us=event.first_output_us,
+                output_chunks=event.output_chunks,
             )
         case e.AttemptAbandoned():
             row = row._replace(status="ABANDONED", duration_us=_duration_us(row, event))
@@ -78,8 +89,11 @@ def evolve_step(step: LiveStep, event: e.AttemptEvent) -> LiveStep:
             row = row._replace(
                 input_tokens=_add(row.input_tokens, known.get("input_tokens")),
                 output_tokens=_add(row.output_tokens, known.get("output_tokens")),
+                cost_micros=_add(row.cost_micros, known.get("cost_micros")),
             )
             unsettled -= 1
+        case e.HiddenRetryDetected():
+            row = row._replace(hidden_retry_count=_add(row.hidden_retry_count, 1))
     return LiveStep(row, unsettled)
 
 
@@ -109,6 +123,8 @@ def begin_tool(event: e.AttemptStarted, invocation_no: int) -> ToolRow:
         error_digest=None,
         input_digest=event.input_digest,
         output_digest=None,
+        timeout_us=event.timeout_us,
+        hidden_retry_count=None,
     )
 
 
@@ -128,6 +144,8 @@ def evolve_tool(row: ToolRow, event: e.AttemptEvent) -> ToolRow:
             return row._replace(status="ABANDONED", duration_us=_duration_us(row, event))
         case e.AttemptFinishedLate():
             return row._replace(status="LATE", duration_us=event.duration_us)
+        case e.HiddenRetryDetected():
+            return row._replace(hidden_retry_count=_add(row.hidden_retry_count, 1))
     return row
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from harness import events as e
@@ -87,6 +87,24 @@ class ScriptedRun:
         boundary = f"transition/{to_node}/{self.events_made}/1"
         return self.submission(self.event(e.GraphTransitioned, boundary=boundary, **fields))
 
+    def open_scope(self, scope_id: str, parent: str | None = None, **limits: int) -> Submission:
+        fields = {"scope_id": scope_id, "parent_scope_id": parent, "limits": limits}
+        return self.submission(self.event(e.ScopeOpened, boundary=f"scope/{scope_id}/1/1", **fields))
+
+    def exhaust_scope(self, scope_id: str, resource: str = "model_calls", limit: int = 1) -> Submission:
+        figures = {"resource": resource, "used": limit, "limit": limit}
+        event = self.event(e.ScopeExhausted, boundary=f"scope/{scope_id}/1/1", scope_id=scope_id, **figures)
+        return self.submission(event)
+
+    def close_scope(self, scope_id: str) -> Submission:
+        return self.submission(self.event(e.ScopeClosed, boundary=f"scope/{scope_id}/1/1", scope_id=scope_id))
+
+    def decide(self, name: str = "query_logs", *, allowed: bool = False) -> Submission:
+        """What a policy said of a tool call."""
+        said = {"policy": "tool_rules", "allowed": allowed, "reason": "ALLOWED" if allowed else "EFFECT_NOT_ALLOWED"}
+        boundary = f"tool/{name}/{self.events_made}/1"
+        return self.submission(self.event(e.PolicyDecided, boundary=boundary, kind="tool", name=name, **said))
+
     def finish_graph(self, final_node: str = "composer", *, degraded: bool = False) -> Submission:
         fields = {"final_node": final_node, "reason": "COMPOSED", "degraded": degraded}
         return self.submission(self.event(e.GraphFinished, boundary="graph/run/1/1", **fields))
@@ -135,11 +153,19 @@ class Attempt:
     def event(self, model: type[e.RunEvent], /, **fields: Any) -> Any:
         return self.run.event(model, boundary=self.boundary, attempt_id=self.attempt_id, **fields)
 
-    def start(self, given: object = "input", *, keep: bool = True) -> Submission:
+    def start(
+        self, given: object = "input", *, keep: bool = True, reserve: Mapping[str, int] | None = None
+    ) -> Submission:
         """Reservation and start, in one append."""
         sealed = seal(given, keep=keep)
         charges = {"tool_calls": 1, f"tool:{self.name}": 1} if self.kind == "tool" else {"model_calls": 1}
-        granted = self.event(e.ReservationGranted, kind=self.kind, name=self.name, usage=charges)
+        granted = self.event(
+            e.ReservationGranted,
+            kind=self.kind,
+            name=self.name,
+            usage={**charges, **(reserve or {})},
+            scope_id=self.fields.get("scope_id"),
+        )
         started = self.event(
             e.AttemptStarted,
             kind=self.kind,
@@ -154,16 +180,23 @@ class Attempt:
         )
         return self.run.submission(granted, started, contents=(sealed,))
 
-    def succeed(self, result: object = "output", usage: dict[str, int] | None = None) -> Submission:
+    def succeed(self, result: object = "output", usage: dict[str, int] | None = None, **stream: int) -> Submission:
         sealed = seal(result)
-        fields = {"output_digest": sealed.digest, "output_bytes": sealed.size_bytes, "output_stored": True}
+        fields = {**stream, "output_digest": sealed.digest, "output_bytes": sealed.size_bytes, "output_stored": True}
         end = self.event(e.AttemptSucceeded, duration_us=700, **fields)
         return self.run.submission(end, *self._settled(usage), contents=(sealed,))
 
-    def fail(self, *, will_retry: bool = False, usage: dict[str, int] | None = None) -> Submission:
+    def fail(
+        self,
+        failure: str = "TRANSPORT",
+        *,
+        will_retry: bool = False,
+        usage: dict[str, int] | None = None,
+        **stream: int,
+    ) -> Submission:
         sealed = seal("connection refused")
-        fields = {"error_digest": sealed.digest, "error_bytes": sealed.size_bytes, "error_stored": True}
-        end = self.event(e.AttemptFailed, duration_us=300, failure="TRANSPORT", will_retry=will_retry, **fields)
+        fields = {**stream, "error_digest": sealed.digest, "error_bytes": sealed.size_bytes, "error_stored": True}
+        end = self.event(e.AttemptFailed, duration_us=300, failure=failure, will_retry=will_retry, **fields)
         return self.run.submission(end, *self._settled(usage), contents=(sealed,))
 
     def abandon(self, reason: str = "RUN_ENDED") -> Submission:
@@ -172,6 +205,15 @@ class Attempt:
     def finish_late(self, usage: dict[str, int] | None = None) -> Submission:
         late = self.event(e.AttemptFinishedLate, duration_us=90_000, succeeded=True)
         return self.run.submission(late, *self._settled(usage))
+
+    def retry_unseen(self, request: int = 2, usage: dict[str, int] | None = None) -> Submission:
+        """A request of its own that something inside it sent."""
+        return self.run.submission(self.event(e.HiddenRetryDetected, request=request, usage=usage))
+
+    def pass_observed(self, resource: str = "tool_calls", limit: int = 1) -> Submission:
+        """What it is let through against a limit that is only observed."""
+        figures = {"kind": self.kind, "name": self.name, "resource": resource, "amount": 1, "used": limit}
+        return self.run.submission(self.event(e.LimitWouldReject, limit=limit, **figures))
 
     def _settled(self, usage: dict[str, int] | None) -> tuple[e.RunEvent, ...]:
         if self.kind != "model":

@@ -57,6 +57,30 @@ def test_an_empty_ledger_says_so(call, path):
     assert call(cli.runs, "--db", path).stdout == "no runs\n"
 
 
+def test_a_run_is_shown_with_its_cost_what_is_reserved_and_what_is_only_observed(call, path):
+    async def record():
+        run = ScriptedRun()
+        step = run.attempt("model", "planner")
+        limits = {"cost_micros": 5_000, "observe:model_calls": 0}
+        async with await Ledger.open(path) as ledger:
+            for submission in (
+                run.start(limits=limits, currency="USD", price_table="2026-11"),
+                step.start(reserve={"cost_micros": 900}),
+                step.pass_observed("model_calls", 0),
+                step.retry_unseen(),
+            ):
+                ledger.journal.submit(submission).result()
+
+    asyncio.run(record())
+    lines = [" ".join(line.split()) for line in call(cli.show, "session-1/run-1", "--db", path).stdout.splitlines()]
+    assert "cost_micros 900 (900 reserved) 5000" in lines
+    assert "model_calls 1 0 (only observed)" in lines
+    assert "cost_micros are millionths of USD, by the prices 2026-11" in lines
+    assert "hidden retries: 1, limits passed: 1" in lines
+    shown = json.loads(call(cli.show, "session-1/run-1", "--db", path, "--json").stdout)
+    assert shown["run"]["observed_limits"] == {"model_calls": 0}
+
+
 def test_a_run_is_shown_with_steps_tools_and_graph(call, recorded):
     text = call(cli.show, "session-0/run-0", "--db", recorded).stdout
     for part in (
@@ -124,7 +148,7 @@ def test_migrate_brings_an_older_ledger_up_to_date(call, tmp_path):
     lock.close()
     assert call(cli.runs, "--db", path).exit_code == 2
     result = call(cli.migrate, "--db", path, "--json")
-    assert (json.loads(result.stdout)["before"], json.loads(result.stdout)["revision"]) == ("0001", "0002")
+    assert (json.loads(result.stdout)["before"], json.loads(result.stdout)["revision"]) == ("0001", "0003")
     assert "is up to date" in call(cli.migrate, "--db", path).stdout
     assert call(cli.runs, "--db", path).exit_code == 0
 

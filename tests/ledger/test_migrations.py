@@ -24,6 +24,17 @@ from tests.ledger.scripted import ScriptedRun
 from tests.ledger.tables import PROJECTIONS, dump
 
 COPIED = ("ledger_meta", "stream", "event", "content", *PROJECTIONS)
+ADDED = {
+    "0002": {"diagnosis_run": ["orchestration_trace"]},
+    "0003": {
+        "diagnosis_run": ["currency", "price_table", "cost_unknown_count", "reserved", "incidents"],
+        "agent_step": ["timeout_us", "cost_micros", "first_output_us", "output_chunks", "hidden_retry_count"],
+        "tool_invocation": ["timeout_us", "hidden_retry_count"],
+    },
+}
+"""Columns by the migration that added them, and by table."""
+JSON = {"orchestration_trace", "reserved", "incidents"}
+TEXT = {"currency", "price_table"}
 
 
 def migrate(path, revision=HEAD_REVISION):
@@ -53,29 +64,49 @@ def connect():
 
 
 @pytest.fixture
-async def at_0001(path, fresh, connect):
-    """A ledger as the first migration left it, with the rows of real runs: all but what came later."""
+async def at_revision(path, fresh, connect):
+    """Makes a ledger as a migration left it, with the rows of real runs: all but what came later."""
     async with await Ledger.open(path) as ledger:
         for number in range(3):
             for submission in ScriptedRun(f"run-{number}", f"session-{number % 2}").whole():
                 ledger.journal.submit(submission).result()
         await ledger.record_feedback("session-0", "run-0", useful=True, comment="thanks")
-    migrate(fresh, "0001")
-    connection = connect(fresh)
-    connection.execute("ATTACH ? AS newer", (str(path),))
-    connection.execute("DROP TRIGGER ledger_meta_delete")
-    connection.execute("DELETE FROM ledger_meta")
-    for table in COPIED:
-        columns = ", ".join(row[1] for row in connection.execute(f"PRAGMA main.table_info({table})"))
-        connection.execute(f"INSERT INTO main.{table} ({columns}) SELECT {columns} FROM newer.{table} ORDER BY 1")
-    connection.execute("DETACH newer")
-    connection.close()
-    return fresh
+
+    def make(revision):
+        migrate(fresh, revision)
+        connection = connect(fresh)
+        connection.execute("ATTACH ? AS newer", (str(path),))
+        connection.execute("DROP TRIGGER ledger_meta_delete")
+        connection.execute("DELETE FROM ledger_meta")
+        for table in COPIED:
+            columns = ", ".join(row[1] for row in connection.execute(f"PRAGMA main.table_info({table})"))
+            connection.execute(f"INSERT INTO main.{table} ({columns}) SELECT {columns} FROM newer.{table} ORDER BY 1")
+        connection.execute("UPDATE diagnosis_run SET fold_version = 1")
+        connection.execute("DETACH newer")
+        connection.close()
+        return fresh
+
+    return make
+
+
+@pytest.fixture
+async def at_0001(at_revision):
+    return at_revision("0001")
 
 
 def schema_of(connection):
     """Every table, index and trigger, by name."""
     return dict(connection.execute("SELECT name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%'"))
+
+
+def without_what_was_added(create, table, integer):
+    """The statement that creates a table as the first migration left it."""
+    for columns in ADDED.values():
+        for column in columns.get(table, ()):
+            kind = "JSON" if column in JSON else "TEXT" if column in TEXT else integer
+            assert f" {column} {kind}, " in create
+            create = create.replace(f" {column} {kind}, ", " ")
+    return create
 
 
 def test_from_nothing_the_schema_is_that_of_the_tables_in_code(fresh):
@@ -94,7 +125,7 @@ def test_from_nothing_every_constraint_is_that_of_the_tables_in_code(fresh, tmp_
     engine.dispose()
     migrated, code = schema_of(connect(tmp_path / "first.db")), schema_of(connect(tmp_path / "code.db"))
     for name, sql in code.items():
-        expected = re.sub(r"\s+", " ", sql).replace("orchestration_trace JSON, ", "")
+        expected = without_what_was_added(re.sub(r"\s+", " ", sql), name, "INTEGER")
         assert re.sub(r"\s+", " ", migrated[name]) == expected
 
 
@@ -146,7 +177,20 @@ def test_on_postgresql_the_schema_is_that_of_the_tables_in_code(for_postgresql):
     for table in metadata.tables.values():
         for construct in (CreateTable(table), *map(CreateIndex, table.indexes)):
             code = re.sub(r"\s+", " ", str(construct.compile(dialect=dialect))).strip()
-            assert code.replace("orchestration_trace JSON, ", "") in for_postgresql
+            if isinstance(construct, CreateTable):
+                code = without_what_was_added(code, table.name, "BIGINT")
+            assert code in for_postgresql
+
+
+def test_on_postgresql_the_columns_that_were_added_are_those_of_the_tables_in_code(for_postgresql):
+    dialect = postgresql.dialect()
+    added = re.findall(r"ALTER TABLE (\w+) ADD COLUMN (\w+) (\w+);", for_postgresql)
+    assert [(table, column) for table, column, _ in added] == [
+        (table, column) for tables in ADDED.values() for table, columns in tables.items() for column in columns
+    ]
+    for table, column, kind in added:
+        assert metadata.tables[table].columns[column].type.compile(dialect) == kind
+        assert metadata.tables[table].columns[column].nullable
 
 
 def test_on_postgresql_ids_are_compared_as_bytes_and_indexes_are_partial(for_postgresql):
@@ -167,7 +211,7 @@ def test_on_postgresql_the_ledger_has_the_identity_it_is_given(for_postgresql):
 async def test_0002_adds_one_nullable_json_column_and_changes_nothing_else(at_0001, connect):  # R14
     connection = connect(at_0001)
     before, rows = schema_of(connection), dump(connection, *COPIED)
-    assert migrate(at_0001)[0] == "0001"
+    assert migrate(at_0001, "0002")[0] == "0001"
     after = schema_of(connection)
     assert {name for name in after if after[name] != before.get(name)} == {"diagnosis_run"}
     assert set(after) == set(before)
@@ -192,6 +236,38 @@ async def test_rows_from_before_0002_are_read_without_backfill_and_filled_by_a_r
         ]
 
 
+async def test_0003_adds_nullable_columns_and_changes_nothing_else(at_revision, connect):
+    path = at_revision("0002")
+    connection = connect(path)
+    before, rows = schema_of(connection), dump(connection, *COPIED)
+    assert migrate(path)[0] == "0002"
+    after = schema_of(connection)
+    assert {name for name in after if after[name] != before.get(name)} == set(ADDED["0003"])
+    assert set(after) == set(before)
+    now = dump(connection, *COPIED)
+    for table, columns in ADDED["0003"].items():
+        info = {row[1]: row[2:5] for row in connection.execute(f"PRAGMA table_info({table})")}
+        kinds = ["JSON" if column in JSON else "TEXT" if column in TEXT else "INTEGER" for column in columns]
+        assert [info[column] for column in columns] == [(kind, 0, None) for kind in kinds]
+        now[table] = [row.removesuffix("".join(f" {column}=NULL" for column in columns)) for row in now[table]]
+    assert now == rows
+
+
+async def test_rows_from_before_0003_are_right_as_they_are_and_a_rebuild_raises_their_version_alone(
+    at_revision, connect
+):
+    path = at_revision("0002")
+    async with await Ledger.open(path) as ledger:
+        before = await ledger.reader.trace("session-0", "run-0")
+        assert (before.run.incidents, before.run.reserved, before.run.currency) == ({}, {}, None)
+        rows = dump(connect(path))
+        assert (await ledger.rebuild()).runs_changed == ("run-0", "run-1", "run-2")
+        assert await ledger.reader.trace("session-0", "run-0") == before
+        now = dump(connect(path))
+    rows["diagnosis_run"] = [row.replace("fold_version=1", "fold_version=2") for row in rows["diagnosis_run"]]
+    assert now == rows
+
+
 async def test_a_run_that_began_before_0002_goes_on_after_it(at_0001):
     async with await Ledger.open(at_0001) as ledger:
         await ledger.record_feedback("session-1", "run-1", useful=False)
@@ -207,7 +283,7 @@ async def test_opening_a_ledger_brings_it_up_to_date(at_0001):
 
 async def test_four_threads_that_upgrade_at_once_all_succeed(at_0001, connect):
     befores = await asyncio.gather(*(asyncio.to_thread(migrate, at_0001) for _ in range(4)))
-    assert sorted(before for before, _ in befores) == ["0001", "0002", "0002", "0002"]
+    assert sorted(before for before, _ in befores) == ["0001", "0003", "0003", "0003"]
 
 
 def test_a_migration_that_fails_leaves_the_ledger_as_it_was(fresh, connect, monkeypatch):

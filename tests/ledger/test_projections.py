@@ -137,6 +137,124 @@ async def test_usage_that_comes_late_is_counted_and_leaves_the_step_abandoned(ru
     assert trace.run.usage["input_tokens"] == 4
 
 
+async def test_a_call_that_a_policy_denied_is_no_invocation_and_is_counted(run, trace_of):  # R3
+    trace = await trace_of(run.start(), run.decide(allowed=False), run.decide(allowed=True))
+    assert (trace.tool_invocations, trace.run.summary.tool_call_count) == ((), 0)
+    assert trace.run.incidents == {"calls_denied": 1}
+
+
+async def test_what_a_scope_refused_is_its_affair_and_the_run_names_no_limit(run, trace_of):  # D5
+    step = run.attempt("model", "planner", scope_id="s1")
+    figures = {"resource": "model_calls", "amount": 1, "used": 1, "limit": 1, "scope_id": "s1"}
+    refused = run.event(e.ReservationRejected, boundary="planner/model/planner/2/1", kind="model", name="p", **figures)
+    trace = await trace_of(
+        run.start(),
+        run.open_scope("s1", model_calls=1),
+        step.start(),
+        step.succeed(usage={"input_tokens": 4, "output_tokens": 1}),
+        run.submission(refused),
+        run.exhaust_scope("s1"),
+        run.close_scope("s1"),
+        run.end(),
+    )
+    assert (trace.run.refused, trace.run.summary.status) == (None, "SUCCESS")
+    assert trace.run.incidents == {"scopes_exhausted": 1}
+    assert trace.run.usage["model_calls"] == trace.run.summary.step_count == 1
+
+
+async def test_limits_that_are_only_observed_are_told_apart_from_those_that_hold(run, trace_of):  # D13
+    limits = {"model_calls": 8, "observe:tool_calls": 1, "observe:tool_default": 2}
+    calls = [run.attempt() for _ in range(2)]
+    trace = await trace_of(run.start(limits=limits), *(call.start() for call in calls), calls[1].pass_observed())
+    assert trace.run.limits == {"model_calls": 8}
+    assert trace.run.observed_limits == {"tool_calls": 1, "tool_default": 2}
+    assert (trace.run.summary.tool_call_count, trace.run.incidents) == (2, {"limits_passed": 1})
+
+
+async def test_what_is_reserved_is_told_until_it_is_settled(run, trace_of):  # H4
+    reserve = {"input_tokens": 500, "output_tokens": 100, "total_tokens": 600, "cost_micros": 1_200}
+    first, second = (run.attempt("model", f"m{number}") for number in range(2))
+    begun = await trace_of(
+        run.start(currency="USD", price_table="2026-11"), first.start(reserve=reserve), second.start(reserve=reserve)
+    )
+    assert (begun.run.currency, begun.run.price_table) == ("USD", "2026-11")
+    assert begun.run.reserved == {key: 2 * amount for key, amount in reserve.items()}
+    assert begun.run.usage["cost_micros"] == 2_400
+    usage = {"input_tokens": 420, "output_tokens": 30, "cost_micros": 900}
+    settled = await trace_of(first.succeed(usage=usage))
+    assert settled.run.reserved == reserve
+    assert settled.run.usage["total_tokens"] == 450 + 600
+    assert [step.cost_micros for step in settled.agent_steps] == [900, None]
+    lost = await trace_of(second.abandon(), run.end("TIMED_OUT", "DEADLINE_EXCEEDED"))
+    assert lost.run.reserved == reserve
+    assert (lost.run.usage_unknown_count, lost.run.cost_unknown_count) == (1, 1)
+
+
+async def test_a_step_costs_what_all_its_attempts_cost(run, trace_of):
+    first, second = (run.attempt("model", "router", ordinal=1, attempt=number) for number in (1, 2))
+    trace = await trace_of(
+        run.start(currency="USD"),
+        first.start(),
+        first.fail(will_retry=True, usage={"cost_micros": 40}),
+        second.start(),
+        second.succeed(usage={"cost_micros": 2}),
+    )
+    assert trace.agent_steps[0].cost_micros == 42
+
+
+async def test_a_hidden_retry_is_counted_on_its_step_or_tool_and_in_the_run(run, trace_of):  # H7
+    step, tool, guard = run.attempt("model", "m"), run.attempt("tool", "t"), run.attempt("guard", "g")
+    trace = await trace_of(
+        run.start(),
+        *(attempt.start() for attempt in (step, tool, guard)),
+        step.retry_unseen(2, {"model_calls": 1}),
+        step.retry_unseen(3, {"model_calls": 1}),
+        tool.retry_unseen(),
+        guard.retry_unseen(),
+    )
+    assert [row.hidden_retry_count for row in (*trace.agent_steps, *trace.tool_invocations)] == [2, 1]
+    assert trace.run.incidents == {"hidden_retries": 4}
+    assert trace.run.usage["model_calls"] == 4  # two attempts that are charged so, and two requests
+
+
+@pytest.mark.parametrize("kind", ["model", "tool"])
+async def test_a_hidden_retry_that_is_seen_after_the_end_is_counted_too(run, trace_of, kind):  # E6
+    attempt = run.attempt(kind, "slow")
+    await trace_of(run.start(), attempt.start(), attempt.abandon(), run.end("TIMED_OUT", "DEADLINE_EXCEEDED"))
+    trace = await trace_of(attempt.retry_unseen(usage={"model_calls": 1}))
+    (row,) = trace.agent_steps or trace.tool_invocations
+    assert (row.status, row.hidden_retry_count) == ("ABANDONED", 1)
+    assert (trace.run.incidents, trace.run.summary.status) == ({"hidden_retries": 1}, "TIMED_OUT")
+
+
+async def test_a_stream_says_when_its_first_chunk_came_and_how_many_there_were(run, trace_of):
+    whole, cut = run.attempt("model", "writer"), run.attempt("model", "writer")
+    trace = await trace_of(
+        run.start(),
+        whole.start(),
+        whole.succeed(first_output_us=320_000, output_chunks=41),
+        cut.start(),
+        cut.fail("CANCELLED", first_output_us=300_000, output_chunks=2),
+    )
+    assert [(row.status, row.first_output_us, row.output_chunks) for row in trace.agent_steps] == [
+        ("SUCCESS", 320_000, 41),
+        ("FAILED", 300_000, 2),
+    ]
+
+
+async def test_an_attempt_that_was_out_of_time_says_so_and_how_long_it_had(run, trace_of):
+    step, tool = run.attempt("model", "slow", timeout_us=2_500_000), run.attempt("tool", "slow", timeout_us=400_000)
+    trace = await trace_of(run.start(), step.start(), step.fail("TIMEOUT"), tool.start(), tool.fail("TIMEOUT"))
+    rows = (*trace.agent_steps, *trace.tool_invocations)
+    assert [(row.failure, row.timeout_us) for row in rows] == [("TIMEOUT", 2_500_000), ("TIMEOUT", 400_000)]
+
+
+async def test_a_run_with_nothing_out_of_the_ordinary_says_nothing_of_it(run, trace_of, plain):  # D18
+    await trace_of(*run.whole())
+    row = plain().execute("SELECT currency, price_table, reserved, incidents FROM diagnosis_run").fetchone()
+    assert row == (None, None, None, None)
+
+
 async def test_scope_and_boundary_are_those_of_the_event(run, trace_of):  # D7
     tool = run.attempt()
     tool.boundary = "executor.2/batch%2F1/tool/query_logs/1/1"

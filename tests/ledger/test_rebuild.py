@@ -47,9 +47,11 @@ SPOILED = {
     "a lost step": "DELETE FROM agent_step WHERE run_id = 'run-1'",
     "a lost run": "DELETE FROM diagnosis_run WHERE run_id = 'run-1'",
     "a lost case": "DELETE FROM case_library WHERE diagnosis_id = 'run-1'",
-    "an invented tool": "INSERT INTO tool_invocation SELECT run_id, 9, session_id, 'a9', boundary, scope, tool_name,"
-    " call_id, tool_key, effect, status, started_us, started_elapsed_us, duration_us, failure, error_digest,"
-    " input_digest, output_digest FROM tool_invocation WHERE run_id = 'run-1'",
+    "an invented tool": "INSERT INTO tool_invocation (run_id, invocation_no, session_id, attempt_id, boundary, scope,"
+    " tool_name, status, started_us, started_elapsed_us) SELECT run_id, 9, session_id, 'a9', boundary, scope,"
+    " tool_name, status, started_us, started_elapsed_us FROM tool_invocation WHERE run_id = 'run-1'",
+    "a step's cost": "UPDATE agent_step SET cost_micros = 1 WHERE run_id = 'run-1'",
+    "a run's incidents": "UPDATE diagnosis_run SET incidents = '{}' WHERE run_id = 'run-1'",
 }
 
 
@@ -85,9 +87,9 @@ async def test_rows_that_belong_to_no_run_are_removed(recorded, plain, monkeypat
     before = dump(connection)
     connection.execute("DROP TRIGGER agent_step_insert")
     connection.execute(
-        "INSERT INTO agent_step SELECT stray, step_no, session_id, boundary, scope, name, model, status,"
-        " attempt_count, started_us, started_elapsed_us, duration_us, input_tokens, output_tokens, failure,"
-        " error_digest, input_digest, output_digest FROM agent_step,"
+        "INSERT INTO agent_step (run_id, step_no, session_id, boundary, scope, name, status, attempt_count,"
+        " started_us, started_elapsed_us) SELECT stray, step_no, session_id, boundary, scope, name, status,"
+        " attempt_count, started_us, started_elapsed_us FROM agent_step,"
         " (SELECT 'run-x' AS stray UNION SELECT 'run-y') WHERE run_id = 'run-1'"
     )
     assert (await recorded.rebuild()).stray_count == 2

@@ -57,6 +57,36 @@ async def test_its_open_attempts_are_closed_as_abandoned(path, opened):
     assert [event.elapsed_us for event in events] == [None, None, None]
 
 
+async def test_open_scopes_and_what_was_reserved_in_them_are_no_hindrance(path, opened):  # D5, H4
+    run = ScriptedRun()
+    reserve = {"input_tokens": 500, "cost_micros": 1_200}
+    settled = run.attempt("model", "planner", scope_id="s2")
+    late = run.attempt("model", "late", scope_id="s3")
+    await abandon(
+        path,
+        run.start(limits={"model_calls": 9, "observe:tool_calls": 1}, currency="USD"),
+        run.open_scope("s1", model_calls=5),
+        run.open_scope("s2", "s1", model_calls=2),
+        settled.start(reserve=reserve),
+        settled.succeed(usage={"input_tokens": 20, "output_tokens": 5, "cost_micros": 7}),
+        run.exhaust_scope("s1"),
+        run.close_scope("s2"),
+        run.open_scope("s3", model_calls=1),
+        late.start(reserve=reserve),
+    )
+    ledger = await opened()
+    assert await outcome(ledger, run) == ("FAILED", "HARNESS_LOST")
+    trace = await ledger.reader.trace(run.session_id, run.run_id)
+    assert [step.status for step in trace.agent_steps] == ["SUCCESS", "ABANDONED"]
+    # Nobody will ever say what the lost attempt used: its reservation is kept, and flagged.
+    assert (trace.run.reserved, trace.run.usage_unknown_count) == (reserve, 1)
+    assert trace.run.usage["cost_micros"] == 1_207
+    assert (await ledger.rebuild()).is_clean
+    ledger.journal.submit(late.finish_late({"input_tokens": 90, "output_tokens": 1, "cost_micros": 3})).result()
+    trace = await ledger.reader.trace(run.session_id, run.run_id)
+    assert (trace.run.reserved, trace.run.usage["cost_micros"]) == ({}, 10)
+
+
 async def test_its_trace_shows_only_what_happened(path, opened):  # CASES 44
     run = ScriptedRun()
     await abandon(path, run.start(), run.transition("planner"), run.transition("executor", "planner"))

@@ -36,7 +36,16 @@ ACTIONS = (
     "useful",
     "not useful",
     "end",
+    "open scope",
+    "exhaust scope",
+    "close scope",
+    "decide",
+    "pass observed",
+    "retry unseen",
 )
+WITHOUT_END = tuple(action for action in ACTIONS if action not in ("end", "finish graph", "exhaust scope", "answer"))
+RESERVE = {"input_tokens": 20, "output_tokens": 9, "total_tokens": 29, "cost_micros": 70}
+STREAM = {"first_output_us": 5, "output_chunks": 2}
 
 
 class RandomRun:
@@ -46,24 +55,33 @@ class RandomRun:
         self.run = ScriptedRun(f"run-{number}", f"session-{number % 2}")
         self.open: list = []
         self.abandoned: list = []
+        self.ended: list = []
+        self.scopes: list[str] = []
+        self.scopes_opened = 0
 
     def submissions(self, action: str, pick: int, tokens: int | None):
         run = self.run
         usage = None if tokens is None else {"input_tokens": tokens, "output_tokens": tokens // 2}
+        if usage is not None and pick % 3:
+            usage["cost_micros"] = usage["input_tokens"] * pick
+        scope = self.scopes[pick % len(self.scopes)] if self.scopes and pick % 5 else None
         match action:
             case "start model" | "start tool" | "start guard":
-                attempt = run.attempt(action.split()[1], f"n{pick % 3}")
+                timeout_us = 500 if pick % 4 == 1 else None
+                attempt = run.attempt(action.split()[1], f"n{pick % 3}", scope_id=scope, timeout_us=timeout_us)
                 self.open.append(attempt)
-                yield attempt.start(f"input {pick % 2}")
+                yield attempt.start(f"input {pick % 2}", reserve=RESERVE if pick % 2 else None)
             case "succeed" | "fail" | "fail and retry" | "abandon" if self.open:
                 attempt = self.open.pop(pick % len(self.open))
+                stream = STREAM if pick % 3 == 2 else {}
+                self.ended.append(attempt)
                 if action == "abandon":
                     self.abandoned.append(attempt)
-                    yield attempt.abandon()
+                    yield attempt.abandon("NOT_INVOKED" if pick % 4 == 3 else "RUN_ENDED")
                 elif action == "succeed":
-                    yield attempt.succeed(f"output {pick}", usage)
+                    yield attempt.succeed(f"output {pick}", usage, **stream)
                 else:
-                    yield attempt.fail(will_retry=action == "fail and retry", usage=usage)
+                    yield attempt.fail(will_retry=action == "fail and retry", usage=usage, **stream)
                 if action == "fail and retry" and pick % 2:
                     again = run.attempt(attempt.kind, attempt.name, attempt=attempt.number + 1)
                     again.boundary = attempt.boundary.rpartition("/")[0] + f"/{again.number}"
@@ -71,6 +89,22 @@ class RandomRun:
                     yield again.start()
             case "finish late" if self.abandoned:
                 yield self.abandoned.pop(pick % len(self.abandoned)).finish_late(usage)
+            case "retry unseen" if self.open or self.ended:
+                known = [*self.open, *self.ended]
+                charged = {"model_calls": 1, **({"input_tokens": tokens} if tokens else {})}
+                yield known[pick % len(known)].retry_unseen(2 + pick % 2, charged if pick % 3 else None)
+            case "pass observed" if self.open:
+                yield self.open[pick % len(self.open)].pass_observed(f"r{pick % 2}", pick)
+            case "decide":
+                yield run.decide(f"n{pick % 3}", allowed=bool(pick % 2))
+            case "open scope":
+                self.scopes_opened += 1
+                yield run.open_scope(f"s{self.scopes_opened}", scope, model_calls=pick, **{"observe:tool_calls": 1})
+                self.scopes.append(f"s{self.scopes_opened}")
+            case "exhaust scope" if self.scopes:
+                yield run.exhaust_scope(self.scopes[pick % len(self.scopes)])
+            case "close scope" if self.scopes:
+                yield run.close_scope(self.scopes.pop(pick % len(self.scopes) if pick % 3 == 0 else -1))
             case "transition":
                 yield run.transition(f"n{pick % 4}", cause=("NEXT", "REPAIR", "FALLBACK")[pick % 3])
             case "finish graph":
@@ -99,6 +133,7 @@ class RandomRun:
                 for attempt in self.open:
                     yield attempt.abandon()
                 self.abandoned += self.open
+                self.ended += self.open
                 self.open.clear()
                 yield run.end(
                     *(("SUCCESS", "COMPLETED"), ("FAILED", "X"), ("TIMED_OUT", "DEADLINE_EXCEEDED"))[pick % 3]
@@ -157,7 +192,7 @@ async def lose_and_rebuild(path: Path):
 
 def test_a_long_run_is_rebuilt_over_many_pages():
     order = random.Random(7)
-    script = [(0, order.choice(ACTIONS[:9]), order.randrange(12), 3) for _ in range(1_500)]
+    script = [(0, order.choice(WITHOUT_END), order.randrange(12), 3) for _ in range(1_500)]
     with tempfile.TemporaryDirectory() as folder:
         path = blank_at(Path(folder) / "runs.db")
         assert asyncio.run(record(path, script)) > 500

@@ -2,12 +2,14 @@
 
 import hashlib
 import json
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import unquote
 
 from harness import events as e
 from harness.ids import boundary_path
+from ledger.projections.incidents import incident_of
 from ledger.records import (
     AgentStep,
     ChatSession,
@@ -50,10 +52,12 @@ class FakeRun:
     timeout_us: int = 60_000_000
     started_us: int = START_US
     detail: dict[str, Any] = field(default_factory=dict)
+    submitted: list[e.Event] = field(default_factory=list)
     events: list[RecordedEvent] = field(default_factory=list)
     steps: dict[str, AgentStep] = field(default_factory=dict)
     tools: list[ToolInvocation] = field(default_factory=list)
     usage: dict[str, int] = field(default_factory=dict)
+    reserved: dict[str, int] = field(default_factory=dict)
     unknown_usage: int = 0
     transitions: list[dict[str, Any]] = field(default_factory=list)
     answer: ContentView | None = None
@@ -87,6 +91,7 @@ class FakeRun:
             body_hash=digest,
             link=hashlib.sha256((previous + digest).encode()).hexdigest(),
         )
+        self.submitted.append(event)
         self.events.append(recorded)
         return recorded
 
@@ -162,6 +167,11 @@ class FakeRun:
             error=None,
             input=prompt or content("…", state="digest_only"),
             output=None,
+            timeout_us=None,
+            cost_micros=None,
+            first_output_us=None,
+            output_chunks=None,
+            hidden_retry_count=0,
         )
         step = replace(step, attempt_count=attempt)
         if end_ms is not None:
@@ -262,6 +272,8 @@ class FakeRun:
             error=None,
             input=content(args),
             output=None,
+            timeout_us=None,
+            hidden_retry_count=0,
         )
         same = {"boundary": boundary, "attempt_id": attempt_id}
         duration_us = round(((end_ms or start_ms) - start_ms) * 1000)
@@ -404,9 +416,15 @@ class FakeRun:
             parent_run_id=detail.get("parent_run_id"),
             continues_run_id=detail.get("continues_run_id"),
             traceparent=detail.get("traceparent"),
-            limits=self.limits,
+            limits={key: limit for key, limit in self.limits.items() if not key.startswith("observe:")},
+            observed_limits={key[8:]: limit for key, limit in self.limits.items() if key.startswith("observe:")},
             usage=self.usage,
+            reserved=self.reserved,
             usage_unknown_count=self.unknown_usage,
+            currency=detail.get("currency"),
+            price_table=detail.get("price_table"),
+            cost_unknown_count=detail.get("cost_unknown_count", 0),
+            incidents=dict(Counter(filter(None, map(incident_of, self.submitted)))),
             timeout_us=self.timeout_us,
             started_us=self.started_us,
             ended_us=detail.get("ended_us"),

@@ -110,6 +110,19 @@ def test_limits_name_each_tool_exactly(client):
     assert limits["modelCalls"] == 8
 
 
+def test_cost_reservations_and_observed_limits_are_members_of_the_run_alone():  # R4, D13
+    run = FakeRun("s", "r", "q", {"model_calls": 1, "observe:tool:query_logs": 2, "observe:cost_micros": 900})
+    run.start(currency="USD", price_table="2026-11")
+    run.reserved = {"cost_micros": 70, "total_tokens": 29}
+    with client_of(FakeReader([run])) as client:
+        data = trace_of(client, "s", "r")
+    assert set(data) == TRACE_MEMBERS
+    assert data["run"]["limits"] == {"modelCalls": 1, "perTool": {}}
+    assert data["run"]["observedLimits"] == {"costMicros": 900, "perTool": {"query_logs": 2}}
+    assert data["run"]["reserved"] == {"costMicros": 70, "totalTokens": 29, "perTool": {}}
+    assert (data["run"]["currency"], data["run"]["priceTable"], data["run"]["incidents"]) == ("USD", "2026-11", {})
+
+
 @pytest.mark.parametrize(
     "query",
     [
