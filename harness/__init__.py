@@ -8,6 +8,7 @@ from harness.context import Run, RunContext
 from harness.deadline import Deadline
 from harness.errors import (
     AlreadyTerminated,
+    AttemptTimedOut,
     CapacityExceeded,
     HarnessClosed,
     HarnessError,
@@ -54,6 +55,7 @@ __all__ = [
     "TECHNICAL_FAILURES",
     "TOOL_POLICY",
     "AlreadyTerminated",
+    "AttemptTimedOut",
     "Budget",
     "BudgetSnapshot",
     "CancelReason",

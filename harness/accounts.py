@@ -59,6 +59,21 @@ class Accounts:
                 scope.exhaust(late)
                 raise self.error(late)
 
+    def expire(self) -> HarnessError:
+        """The earliest deadline has come, as the loop tells time: end what it belongs to; the error for work inside."""
+        live = self.live
+        with live.lock:
+            try:
+                self.check_open()
+            except HarnessError as error:
+                return error
+            soonest = min(self.scopes, key=LiveScope.deadline_ns, default=None)
+            if soonest is None or soonest.deadline_ns() >= live.deadline.at_ns:
+                return live.expire()
+            late = soonest.lateness()
+            soonest.exhaust(late)
+            return self.error(late)
+
     def check_not_ended(self) -> None:
         """The same, leaving it to `find_refusal` to see that a deadline has passed."""
         if self.live.termination is not None:

@@ -20,7 +20,9 @@ from harness.context import RunContext
 from harness.engine import Engine
 from harness.errors import LedgerUnavailable
 from harness.ids import boundary_path
+from harness.interruption import Cause, Interruption
 from harness.journal import Permit, Recorded
+from harness.live import DEADLINE_PASSED
 from harness.operation import Operation
 from harness.state import scope_of
 from harness.waiting import result_of
@@ -38,6 +40,7 @@ class Admission:
     operation: Operation
     number: int
     given: Content
+    interruption: Interruption
 
     async def attempt(self) -> Attempt:
         """The attempt, recorded as started.
@@ -61,10 +64,13 @@ class Admission:
             else:
                 recorded = self._refuse(excess)
         if excess is not None:
-            await self._durable(recorded, self.engine.close_timeout_s)
-            raise accounts.error(excess)
+            refused = accounts.error(excess)
+            self.interruption.arm(self.engine.close_timeout_s, Cause(refused, lambda: refused))
+            await self._durable(recorded)
+            raise refused
         try:
-            await self._durable(recorded, self._remaining_s())
+            self.interruption.arm(self._remaining_s(), Cause(DEADLINE_PASSED, accounts.expire))
+            await self._durable(recorded)
             with live.lock:
                 accounts.check_open()
         except BaseException:
@@ -128,6 +134,7 @@ class Admission:
             call_id=operation.call_id,
             tool_key=operation.tool_key,
             effect=operation.effect,
+            timeout_us=None if attempt.timeout_s is None else round(attempt.timeout_s * 1_000_000),
             ambiguous=True if is_ambiguous else None,
             input_digest=sealed.digest,
             input_bytes=sealed.size_bytes,
@@ -148,15 +155,17 @@ class Admission:
         )
         return self.run.accounts.refuse(excess, rejected)
 
-    async def _durable(self, recorded: Future[Recorded], timeout_s: float) -> None:
+    async def _durable(self, recorded: Future[Recorded]) -> None:
         live = self.run.live
         try:
-            async with asyncio.timeout(timeout_s) as in_time:
-                await result_of(recorded)
+            await result_of(recorded)
         except LedgerUnavailable:
             raise
+        except asyncio.CancelledError as error:
+            lost = live.failure
+            if isinstance(lost, LedgerUnavailable) and self.interruption.take(error) is not None:
+                raise LedgerUnavailable(str(lost)) from error
+            raise
         except Exception as error:
-            # Too late, or the run was ended or fenced by someone else, whose record is the outcome.
-            if in_time.expired():
-                live.stop(CancelReason.DEADLINE_EXCEEDED)
+            # The run was ended or fenced by someone else, whose record is the outcome.
             raise live.ended() from error

@@ -45,6 +45,8 @@ class Attempt:
             "attempt_id": attempt_id,
         }
         """What every event of this attempt says of it."""
+        self.timeout_s = self._own_timeout_s()
+        """Its own time-out, where that comes before the run's deadline."""
 
     def inside(self) -> RunContext:
         """The run as the operation sees it."""
@@ -150,6 +152,11 @@ class Attempt:
         if delay_s * 1e9 >= self._run.deadline.remaining_ns(self.engine.monotonic_clock):
             return None, FailureType.DEADLINE_EXCEEDED.value
         return delay_s, None
+
+    def _own_timeout_s(self) -> float | None:
+        own_s = self.operation.timeout_s
+        remaining_ns = self._run.deadline.remaining_ns(self.engine.monotonic_clock)
+        return own_s if own_s is not None and own_s * 1e9 < remaining_ns else None
 
     def _duration_us(self) -> int:
         return max(0, self.engine.monotonic_clock.now_ns() - self._started_ns) // 1_000

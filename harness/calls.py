@@ -10,6 +10,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 from harness.budget import check_tool_name, is_limited, tool_resource
 from harness.context import RunContext
 from harness.crossing import cross
+from harness.deadline import check_timeout
 from harness.engine import Engine
 from harness.errors import InvalidInput
 from harness.ids import check_code, check_name
@@ -46,10 +47,11 @@ class Calls:
         args: Mapping[str, Any] | None = None,
         kind: OperationKind = OperationKind.DIAGNOSIS_AGENT,
         model: str | None = None,
+        timeout_s: float | None = None,
     ) -> Awaitable[Any]:
         """Call `fn(run, **args)` as a model step; its token usage is the reply's `usage` if that is a `TokenUsage`."""
         model = None if model is None else check_name("model", model)
-        return self._cross(run, "model", name, kind, fn, args, model=model)
+        return self._cross(run, "model", name, kind, fn, args, timeout_s=timeout_s, model=model)
 
     @overload
     def guard(
@@ -69,9 +71,10 @@ class Calls:
         *,
         args: Mapping[str, Any] | None = None,
         kind: OperationKind = OperationKind.SEMANTIC_GUARD,
+        timeout_s: float | None = None,
     ) -> Awaitable[Any]:
         """Call `fn(run, **args)` as a guard: a check whose verdict the run depends on; it is charged no calls."""
-        return self._cross(run, "guard", name, kind, fn, args)
+        return self._cross(run, "guard", name, kind, fn, args, timeout_s=timeout_s)
 
     @overload
     def tool(
@@ -108,13 +111,14 @@ class Calls:
         call_id: str | None = None,
         tool_key: str | None = None,
         effect: str | None = None,
+        timeout_s: float | None = None,
     ) -> Any:
         """Call `fn(run, **args)` as a tool; or `tool(run, fn)(**args)`, which keeps the tool's own typing (SPEC D11).
 
         `call_id` is the framework's id of the call, kept exactly as a label; `effect` is `read` or `write`.
         `InvalidInput` if the tool has no limit: neither one of its own nor a default.
         """
-        labels = {"call_id": call_id, "tool_key": tool_key, "effect": effect}
+        labels = ToolLabels(call_id=call_id, tool_key=tool_key, effect=effect, timeout_s=timeout_s)
         if callable(name):
             if fn is not None or args is not None:
                 raise InvalidInput("args", "go to what tool(run, fn) returns: tool(run, fn)(**args)")
@@ -132,16 +136,21 @@ class Calls:
         fn: Callable[..., Any],
         args: Mapping[str, Any] | None,
         call: Callable[[RunContext], Any] | None = None,
+        *,
+        timeout_s: float | None,
         **labels: str | None,
     ) -> Awaitable[Any]:
         policy = run.retry_policies.of(operation)
+        timeout_s = None if timeout_s is None else check_timeout("timeout_s", timeout_s)
         if not isinstance(args, Mapping | None):
             raise InvalidInput("args", f"must be a mapping, not {type(args).__name__}")
         named = dict(args or {})
         call = call or (lambda inside: fn(inside, **named))
         starts_here = is_async(fn)
         ordinal = run.next_ordinal(kind, check_name("name", name))
-        crossing = Operation(kind, name, operation, policy, ordinal, named, call, starts_here, **labels)
+        crossing = Operation(
+            kind, name, operation, policy, ordinal, named, call, starts_here, timeout_s=timeout_s, **labels
+        )
         return cross(self._engine, run, crossing)
 
     def _tool(
@@ -155,6 +164,7 @@ class Calls:
         call_id: str | None,
         tool_key: str | None,
         effect: str | None,
+        timeout_s: float | None,
     ) -> Awaitable[Any]:
         if not is_limited(run.live.state, tool_resource(check_tool_name("tool", name))):
             raise InvalidInput("tool", f"{name} has no limit: give limits.per_tool[{name!r}] or per_tool_default")
@@ -163,9 +173,9 @@ class Calls:
             "tool_key": None if tool_key is None else check_name("tool_key", tool_key),
             "effect": None if effect is None else check_code("effect", effect),
         }
-        return self._cross(run, "tool", name, OperationKind.TOOL_CALL, fn, args, call, **labels)
+        return self._cross(run, "tool", name, OperationKind.TOOL_CALL, fn, args, call, timeout_s=timeout_s, **labels)
 
-    def _curry(self, run: RunContext, fn: Callable[..., Any], labels: dict[str, str | None]) -> Callable[..., Any]:
+    def _curry(self, run: RunContext, fn: Callable[..., Any], labels: ToolLabels) -> Callable[..., Any]:
         signature = inspect.signature(partial(fn, run))
 
         def call(*args: Any, **kwargs: Any) -> Any:

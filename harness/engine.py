@@ -30,12 +30,14 @@ class Engine:
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     close_timeout_s: float = 10.0
     """How long the end of a run may take to become durable."""
+    drain_timeout_s: float = 5.0
+    """How long asynchronous operations in flight may take to stop once their run has ended (SPEC D4)."""
     permit_timeout_s: float = 10.0
     """How long a boundary waits for room in the journal's queue."""
     threads: ToolThreads = field(default_factory=ToolThreads)
 
     def __post_init__(self) -> None:
-        for name in ("close_timeout_s", "permit_timeout_s"):
+        for name in ("close_timeout_s", "drain_timeout_s", "permit_timeout_s"):
             check_timeout(name, getattr(self, name))
 
     async def permit(self, remaining_s: float) -> Permit:

@@ -99,6 +99,17 @@ class ScopeNotOpen(HarnessError):
         super().__init__(f"scope {scope} of run {session_id}/{run_id} has been left")
 
 
+class AttemptTimedOut(HarnessError, TimeoutError):
+    """An attempt took longer than its call allowed; the run goes on (CASES 20)."""
+
+    code = "attempt_timed_out"
+
+    def __init__(self, name: str, *, timeout_s: float) -> None:
+        self.name = name
+        self.timeout_s = timeout_s
+        super().__init__(f"{name} was stopped at its time-out of {timeout_s:g} s")
+
+
 class LedgerUnavailable(HarnessError):
     """The record of a boundary could not be made durable, so the work was not let through (SPEC E3, D1)."""
 

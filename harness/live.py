@@ -20,16 +20,21 @@ from harness.deadline import Deadline
 from harness.errors import AlreadyTerminated, LedgerUnavailable, RunEnded
 from harness.events import CancellationSignalled, RunEvent
 from harness.ids import boundary_path, run_stream
+from harness.interruption import Cause, Interruptions
 from harness.journal import Journal, Recorded, Submission
 from harness.lifecycle import Outcome, Termination
 from harness.lock import RunLock
 from harness.ordinals import Ordinals
 from harness.repeats import Repeats
+from harness.retry import FailureType, TypedFailure
 from harness.state import RunState, begin, evolve
 
 log = logging.getLogger(__name__)
 
 E = TypeVar("E", bound=RunEvent)
+
+DEADLINE_PASSED = TypedFailure(FailureType.DEADLINE_EXCEEDED, "stopped at the run's deadline")
+RUN_STOPPED = TypedFailure(FailureType.CANCELLED, "stopped with the run")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,7 @@ class LiveRun:
         self.monotonic_clock = monotonic_clock
         self.sealer = sealer
         self.lock = RunLock()
+        self.interruptions = Interruptions(self.lock)
         self.ordinals = Ordinals()
         self.repeats = Repeats()
         self.termination: Termination | None = None
@@ -208,13 +214,26 @@ class LiveRun:
             return True
 
     def stop(self, reason: CancelReason, *, excess: Excess | None = None, before: tuple[RunEvent, ...] = ()) -> Stop:
-        """Decide the outcome that `reason` stands for, record it after `before` in one append, tell the callbacks."""
+        """Decide the outcome that `reason` stands for, record it after `before` in one append, and tell everyone.
+
+        Crossings in flight are interrupted, but those of the task that calls this; callbacks are called.
+        """
         with self.lock:
             if not self.decide(reason.outcome, reason.value, excess):
                 return Stop(False, None)
             self._signal(reason)
             recorded = self.record(*before, self.signalled()) if self.failure is None else None
             return Stop(True, recorded)
+
+    def interrupt(self) -> None:
+        """Interrupt the crossings of other tasks, since the outcome has been decided."""
+        is_late = self.cancel_reason is CancelReason.DEADLINE_EXCEEDED
+        self.interruptions.interrupt_others(Cause(DEADLINE_PASSED if is_late else RUN_STOPPED, self.ended))
+
+    def expire(self) -> RunEnded:
+        """The deadline has come: the run ends, if it had not."""
+        self.stop(CancelReason.DEADLINE_EXCEEDED)
+        return self.ended()
 
     def signalled(self) -> CancellationSignalled:
         """The event that says for which reason the run was told to stop; call with the lock held."""
@@ -236,9 +255,10 @@ class LiveRun:
         return remove
 
     def _signal(self, reason: CancelReason) -> None:
-        """Keep the first reason, and tell the callbacks as soon as the lock is free; call with the lock held."""
+        """Keep the first reason, and tell everyone as soon as the lock is free; call with the lock held."""
         self.cancel_reason = reason
         callbacks = self._callbacks.take()
+        self.lock.put_off(self.interrupt)
         self.lock.put_off(lambda: self._callbacks.tell(callbacks, reason))
 
     def _acknowledge(

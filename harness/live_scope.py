@@ -38,6 +38,10 @@ class LiveScope:
     def is_open(self) -> bool:
         return self.scope_id in self._live.state.scopes
 
+    def deadline_ns(self) -> int:
+        """When its own deadline comes, on the run's clock; never before the run's where it has none."""
+        return self._live.deadline.at_ns if self._deadline is None else self._deadline.at_ns
+
     def check_open(self) -> None:
         """Raise `ScopeExhausted` or `ScopeNotOpen` if nothing more may start in it."""
         live = self._live
@@ -50,6 +54,10 @@ class LiveScope:
         """The excess of having passed its own deadline, if it has."""
         if self._deadline is None or not self._deadline.has_passed(self._live.monotonic_clock):
             return None
+        return self.lateness()
+
+    def lateness(self) -> Excess:
+        """The excess of having come to its own deadline."""
         used_us = self._live.elapsed_us() - self._opened_us
         return Excess(DEADLINE, used_us, self._timeout_us or 0, scope_id=self.scope_id)
 

@@ -33,6 +33,8 @@ class Operation:
     call_id: str | None = None
     tool_key: str | None = None
     effect: str | None = None
+    timeout_s: float | None = None
+    """How long one attempt may take; None: as long as the run."""
 
     def segments(self, number: int) -> tuple[str, str, str, str]:
         """The end of the identity of attempt `number`."""

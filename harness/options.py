@@ -11,7 +11,14 @@ from typing import Any, TypedDict
 from harness.retry import OperationKind
 
 
-class CallOptions(TypedDict, total=False):
+class TimeoutOption(TypedDict, total=False):
+    """Of every operation."""
+
+    timeout_s: float | None
+    """Seconds that one attempt may take; passing it fails the attempt, not the run (`AttemptTimedOut`)."""
+
+
+class CallOptions(TimeoutOption, total=False):
     """Of every operation that is called by name."""
 
     args: Mapping[str, Any] | None
@@ -34,7 +41,7 @@ class ModelOptions(CallOptions, total=False):
     """The model's name, for the record."""
 
 
-class ToolLabels(TypedDict, total=False):
+class ToolLabels(TimeoutOption, total=False):
     """Of a tool, whichever way it gets its arguments."""
 
     call_id: str | None

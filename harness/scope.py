@@ -89,6 +89,7 @@ class RunScope:
         if isinstance(error, GeneratorExit):
             # A coroutine that is thrown away may not wait, perhaps has no loop, and nobody hears what it raises.
             self._decide(live, error)
+            live.interrupt()
             self._record_end(live, error)
             return
         cancelled = await self._close(live, error)
@@ -102,8 +103,8 @@ class RunScope:
         """Decide and record the end, trying again until it is durable; returns a cancellation of the task meanwhile."""
         self._decide(live, error)
         now_s = asyncio.get_running_loop().time
+        cancelled = await self._drain(live, now_s() + self._engine.drain_timeout_s)
         close_by_s = now_s() + self._engine.close_timeout_s
-        cancelled: asyncio.CancelledError | None = None
         while True:
             recorded = self._record_end(live, error)
             if recorded is None:
@@ -121,6 +122,12 @@ class RunScope:
         raise TerminationNotRecorded(
             live.session_id, live.run_id, outcome=outcome.value, problem=str(problem) or type(problem).__name__
         ) from error
+
+    async def _drain(self, live: LiveRun, until_s: float) -> asyncio.CancelledError | None:
+        """Interrupt what is still in flight in other tasks, and let each record its end (SPEC D4)."""
+        live.interrupt()
+        left = live.interruptions.all_left()
+        return None if left is None else await wait_through(left, until_s)
 
     def _decide(self, live: LiveRun, error: BaseException | None) -> None:
         if error is None:

@@ -297,7 +297,8 @@ async def test_an_attempt_ends_once_though_it_is_told_so_twice(harness: Harness,
         ordinal = run.next_ordinal("tool", "say")
         policy = run.retry_policies.of(OperationKind.TOOL_CALL)
         operation = Operation("tool", "say", OperationKind.TOOL_CALL, policy, ordinal, {}, say, True)
-        attempt = await Admission(harness._engine, run, operation, 1, encode_content({})).attempt()
+        with run.live.interruptions.open() as interruption:
+            attempt = await Admission(harness._engine, run, operation, 1, encode_content({}), interruption).attempt()
         attempt.abandon("NOT_AWAITED")
         attempt.succeed("late", None)
         attempt.fail(ValueError("late"))

@@ -1,6 +1,7 @@
 """The harness for plain threads: the same names, the same record, the same errors, and each call waits."""
 
 import asyncio
+import contextlib
 import gc
 import signal
 import subprocess
@@ -286,7 +287,7 @@ def test_an_interrupted_thread_leaves_a_plain_function_to_itself(journal, sync):
     assert only(journal.events("r"), "run.terminated").reason == "SHUTDOWN"
 
 
-def test_a_second_interruption_does_not_wait_for_what_will_not_stop(journal, sync):
+def test_a_second_interruption_does_not_wait_for_what_will_not_stop(journal):
     free = threading.Event()
 
     async def stubborn(run: RunContext) -> None:
@@ -295,14 +296,17 @@ def test_a_second_interruption_does_not_wait_for_what_will_not_stop(journal, syn
             await asyncio.Event().wait()
         except asyncio.CancelledError:
             interrupt_main_thread()
-            while not free.is_set():
+        while not free.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.sleep(0.001)
 
+    sync = sync_over(journal, drain_timeout_s=0.02)
     with left_with(KeyboardInterrupt), sync.run(**RUN) as run:
         sync.tool(run, stubborn)()
     assert only(journal.events("r"), "attempt.abandoned").reason == "RUN_ENDED"
     assert only(journal.events("r"), "run.terminated").reason == "SHUTDOWN"
     free.set()
+    sync.close()
 
 
 def test_an_interruption_while_the_end_is_recorded_waits_for_it(journal, sync):

@@ -1,0 +1,166 @@
+"""What a task awaits is stopped from within the harness, and that is never taken for a cancellation from outside.
+
+A crossing is interrupted by cancelling its task, as `asyncio.timeout` does it. Whether a `CancelledError` that comes
+out was asked for here alone is told by the count of the task's requests, right on every Python from 3.11.0 on. A
+request from outside always wins: it goes on unchanged (SPEC H3, CASES 18).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from types import TracebackType
+
+from harness.lock import RunLock
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why a crossing is interrupted."""
+
+    failure: Exception
+    """As what the attempt in flight is recorded."""
+    error: Callable[[], Exception]
+    """Does what is due, and gives the error for the caller."""
+
+
+class Interruption:
+    """`with` it, the current task can be interrupted until the block is left.
+
+    If the block ends in a `CancelledError` that was asked for here alone, the cause's error is raised in its place.
+    """
+
+    __slots__ = ("_cause", "_loop", "_others", "_outside", "_task", "_timer", "thread_id")
+
+    def __init__(self, others: Interruptions) -> None:
+        self.thread_id: int | None = None
+        """The thread that works for this crossing at present, beside its task."""
+        self._others = others
+        self._cause: Cause | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __enter__(self) -> Interruption:
+        task = asyncio.current_task()
+        assert task is not None, "a boundary is crossed in a task"
+        # A request that was made before, and has not been thrown yet, comes out in here.
+        self._outside = task.cancelling() - bool(getattr(task, "_must_cancel", False))
+        self._task: asyncio.Task[object] | None = task
+        self._loop = task.get_loop()
+        self._others.add(self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._others.remove(self)
+        self.disarm()
+        cause, self._task = self.take(error), None
+        if cause is not None:
+            raise cause.error() from error
+
+    @property
+    def task(self) -> asyncio.Task[object] | None:
+        """The task that is inside; None once it has left."""
+        return self._task
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether nobody can interrupt it any more, as its loop has closed."""
+        return self._loop.is_closed()
+
+    @property
+    def is_cancelling(self) -> bool:
+        """Whether the task was asked to stop, from here or from outside; if not, a `CancelledError` was made within."""
+        return self._task is not None and self._task.cancelling() > self._outside
+
+    def arm(self, delay_s: float, cause: Cause) -> None:
+        """Interrupt in `delay_s` seconds; there is one timer, which the latest call sets."""
+        self.disarm()
+        self._timer = self._loop.call_later(delay_s, self._stop, cause)
+
+    def disarm(self) -> None:
+        """Take the timer back."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def interrupt(self, cause: Cause) -> None:
+        """Interrupt as soon as the task's loop turns; safe from every thread."""
+        with contextlib.suppress(RuntimeError):  # The loop may have closed.
+            self._loop.call_soon_threadsafe(self._stop, cause)
+
+    def take(self, error: BaseException | None) -> Cause | None:
+        """The cause, if `error` is a cancellation that was asked for here alone. What was asked for here is settled."""
+        cause, self._cause = self._cause, None
+        if cause is None or self._task is None:
+            return None
+        is_alone = self._task.uncancel() <= self._outside
+        return cause if is_alone and isinstance(error, asyncio.CancelledError) else None
+
+    def _stop(self, cause: Cause) -> None:
+        # The loop calls this between two steps of the task, which is therefore inside the block, and waits.
+        if self._task is None:
+            return
+        is_first, self._cause = self._cause is None, cause
+        if is_first:
+            self._task.cancel()
+
+
+class Interruptions:
+    """Those of one run's crossings that are in flight. Any thread may use it."""
+
+    __slots__ = ("_lock", "_open", "_waiting")
+
+    def __init__(self, lock: RunLock) -> None:
+        self._lock = lock
+        self._open: dict[Interruption, None] = {}
+        self._waiting: tuple[asyncio.Task[object] | None, Future[None]] | None = None
+
+    def open(self) -> Interruption:
+        """One to enter."""
+        return Interruption(self)
+
+    def add(self, interruption: Interruption) -> None:
+        with self._lock:
+            self._open[interruption] = None
+
+    def remove(self, interruption: Interruption) -> None:
+        with self._lock:
+            self._open.pop(interruption, None)
+            if self._waiting is not None and not self._others(self._waiting[0]):
+                self._waiting[1].set_result(None)
+                self._waiting = None
+
+    def interrupt_others(self, cause: Cause) -> None:
+        """Interrupt every crossing but those of the task or thread that tells them."""
+        here, thread_id = _current_task(), threading.get_ident()
+        with self._lock:
+            told = {here}
+            for interruption in self._others(here):
+                # A crossing within a crossing is stopped by what stops the outer one, which came first.
+                if interruption.task not in told and interruption.thread_id != thread_id:
+                    told.add(interruption.task)
+                    interruption.interrupt(cause)
+
+    def all_left(self) -> Future[None] | None:
+        """Completes once no other task is in a crossing; None if there is none now."""
+        here = _current_task()
+        with self._lock:
+            if not self._others(here):
+                return None
+            self._waiting = here, Future()
+            return self._waiting[1]
+
+    def _others(self, here: asyncio.Task[object] | None) -> list[Interruption]:
+        return [each for each in self._open if each.task is not here and not each.is_lost]
+
+
+def _current_task() -> asyncio.Task[object] | None:
+    try:
+        return asyncio.current_task()
+    except RuntimeError:  # This thread runs no loop.
+        return None
