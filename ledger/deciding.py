@@ -60,7 +60,7 @@ class StreamRow(NamedTuple):
 
     stream_id: str
     kind: str
-    session_id: str
+    session_id: str | None
     run_id: str | None
     head_seq: int
     head_link: bytes
@@ -76,7 +76,7 @@ class EventRow(NamedTuple):
     event_id: str
     type: str
     version: int
-    session_id: str
+    session_id: str | None
     run_id: str | None
     occurred_us: int
     recorded_us: int
@@ -109,6 +109,9 @@ class Log(Protocol):
     def has_session(self, session_id: str) -> bool:
         """Whether the session's stream is known to be there."""
 
+    def stream(self, stream_id: str) -> StreamRow | None:
+        """Where the stream stands, be it a session's or the ledger's own; None if there is no such stream."""
+
 
 class Draft:
     """Appends taken one after another, and all that is to be written for them; a refused one leaves no trace."""
@@ -122,15 +125,17 @@ class Draft:
         """Those of them that are new."""
         self.sessions: dict[str, StreamRow] = {}
         """The sessions that are new."""
+        self.others: dict[str, StreamRow] = {}
+        """Streams that are no run's and were appended to, by id; those that are new have no event but these."""
         self.events: list[EventRow] = []
         self.contents: list[ContentRow] = []
         self.changes = Changes()
-        self._log = log
+        self.log = log
         self._taken: dict[tuple[str, str], StoredEvent] = {}
 
     def head(self, run_id: str) -> RunHead | None:
         """Where the run stands, with what was taken here already; None if there is no such run."""
-        return self.runs.get(run_id) or self._log.head(run_id)
+        return self.runs.get(run_id) or self.log.head(run_id)
 
     def append(self, append: Append) -> Recorded:
         """Take the append, or find that it was taken before; raises what the future of `Journal.submit` fails with."""
@@ -138,7 +143,7 @@ class Draft:
         if head is not None:
             if head.session_id != append.session_id:
                 raise RunIdTaken(append.run_id)
-            known = self._find(append)
+            known = self.find(append.stream_id, append.events)
             if known is not None:
                 return known
         check(append, head, self.setting.owner_id)
@@ -158,7 +163,7 @@ class Draft:
         seq, link = (head.seq, head.link) if head else (0, genesis_link(self.setting.ledger_id, stream_id))
         first_seq = seq + 1
         for prepared in append.events:
-            seq, link = self._add_event(stream_id, append.session_id, append.run_id, prepared, seq, link)
+            seq, link = self.add_event(stream_id, append.session_id, append.run_id, prepared, seq, link)
         for content in append.contents:
             state = "digest_only" if content.data is None else "stored"
             of_content = (content.digest, content.salt, content.size_bytes, content.media_type, content.data, state)
@@ -172,7 +177,7 @@ class Draft:
 
     def open_session(self, session_id: str, occurred_us: int) -> None:
         """Make the session's stream, unless it is there."""
-        if session_id in self.sessions or self._log.has_session(session_id):
+        if session_id in self.sessions or self.log.has_session(session_id):
             return
         stream_id = session_stream(session_id)
         opened = SessionOpened(
@@ -183,7 +188,7 @@ class Draft:
             ttl_us=self.setting.session_ttl_us,
         )
         genesis = genesis_link(self.setting.ledger_id, stream_id)
-        seq, link = self._add_event(stream_id, session_id, None, prepare_event(opened), 0, genesis)
+        seq, link = self.add_event(stream_id, session_id, None, prepare_event(opened), 0, genesis)
         self.sessions[session_id] = StreamRow(stream_id, "session", session_id, None, seq, link, None, 0)
         self.changes.share(SessionShare(session_id, occurred_us, occurred_us, 0, opened.ttl_us))
 
@@ -193,19 +198,19 @@ class Draft:
         of_head = (head.seq, head.link, head.owner_id, head.owner_epoch)
         return StreamRow(run_stream(run_id), "run", head.session_id, run_id, *of_head)
 
-    def _find(self, append: Append) -> Recorded | None:
-        """Where the very same append is already, in the log or among what was taken here."""
-        stream_id = append.stream_id
-        event_ids = [prepared.event.event_id for prepared in append.events]
-        found = self._log.stored(stream_id, event_ids)
+    def find(self, stream_id: str, events: Sequence[PreparedEvent]) -> Recorded | None:
+        """Where the very same events are already, in the log or among what was taken here."""
+        event_ids = [prepared.event.event_id for prepared in events]
+        found = self.log.stored(stream_id, event_ids)
         if self._taken:
             taken = ((event_id, self._taken.get((stream_id, event_id))) for event_id in event_ids)
             found |= {event_id: event for event_id, event in taken if event is not None}
-        return known(append, found) if found else None
+        return known(events, found) if found else None
 
-    def _add_event(
-        self, stream_id: str, session_id: str, run_id: str | None, prepared: PreparedEvent, seq: int, link: bytes
+    def add_event(
+        self, stream_id: str, session_id: str | None, run_id: str | None, prepared: PreparedEvent, seq: int, link: bytes
     ) -> tuple[int, bytes]:
+        """Put the event after `seq` and `link` of its stream; its own are returned."""
         event = prepared.event
         seq += 1
         link = next_link(link, seq, self.recorded_us, prepared.hash)
@@ -229,10 +234,10 @@ class Draft:
         return seq, link
 
 
-def known(append: Append, found: Mapping[str, StoredEvent]) -> Recorded:
+def known(events: Sequence[PreparedEvent], found: Mapping[str, StoredEvent]) -> Recorded:
     """Where the append is whose events were `found`; `EventIdReused` unless all of them are there (SPEC D22)."""
     places: list[StoredEvent] = []
-    for prepared in append.events:
+    for prepared in events:
         place = found.get(prepared.event.event_id)
         if place is None:
             raise EventIdReused(
@@ -248,7 +253,7 @@ def check(append: Append, head: RunHead | None, owner_id: str) -> None:
     """Raise what is against the append by `owner_id`, whatever its events are."""
     found = head.seq if head is not None else 0
     if append.seq_expected is not None and append.seq_expected != found:
-        raise AppendConflict(append.run_id, append.event_type, seq_expected=append.seq_expected, seq_found=found)
+        raise AppendConflict(append.stream_id, append.event_type, seq_expected=append.seq_expected, seq_found=found)
     if head is None:
         return
     if isinstance(append.events[0].event, RunStarted):

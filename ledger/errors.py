@@ -161,14 +161,14 @@ class EventIdReused(LedgerError, IllegalEvent):
 
 
 class AppendConflict(LedgerError, IllegalEvent):
-    """Another writer extended the run first: reload, decide again, retry (SPEC E5)."""
+    """Another writer extended the stream first: reload, decide again, retry (SPEC E5)."""
 
     code = "append_conflict"
 
-    def __init__(self, run_id: str, event_type: str, *, seq_expected: int, seq_found: int) -> None:
-        problem = f"expected to follow position {seq_expected} of run {run_id}, which is at {seq_found}"
+    def __init__(self, stream_id: str, event_type: str, *, seq_expected: int, seq_found: int) -> None:
+        problem = f"expected to follow position {seq_expected} of {stream_id}, which is at {seq_found}"
         IllegalEvent.__init__(self, event_type, problem)
-        self.run_id = run_id
+        self.stream_id = stream_id
         self.seq_expected = seq_expected
         self.seq_found = seq_found
 

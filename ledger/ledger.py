@@ -9,11 +9,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from harness.clock import SystemWallClock, WallClock
 from harness.errors import InvalidInput, LedgerUnavailable
+from harness.events import SystemEvent
 from harness.ids import IdSource, RandomIds, check_id
+from harness.journal import Recorded
 from ledger.annotations import evaluation, feedback
 from ledger.deciding import Setting
 from ledger.errors import LedgerUnreadable
@@ -26,6 +28,7 @@ from ledger.store.lock import FileLock
 from ledger.store.owners import Owners
 from ledger.store.place import path_of
 from ledger.store.sqlite import LOCK_TIMEOUT_S, SqliteStore
+from ledger.unfolded import Statement, clear_context
 from ledger.writer import Writer, WriterLimits
 
 T = TypeVar("T")
@@ -151,6 +154,25 @@ class Ledger:
         said = feedback(self._ids, useful=useful, actor=actor, comment=comment, verdict=verdict)
         now_us = self._clock.now_us()
         return await self._run(lambda batch: said.record(batch, session_id, run_id, now_us), run_id)
+
+    async def clear_context(self, session_id: str, *, actor: str | None = None) -> None:
+        """Record that later runs of the session hear nothing of earlier ones; `SessionNotFound` if there is none."""
+        check_id("session_id", session_id)
+        record = clear_context(session_id, actor)
+        now_us = self._clock.now_us()
+        await self._run(lambda batch: record(batch, now_us))
+
+    async def record_system(
+        self, model: type[SystemEvent], *, event_id: str | None = None, seq_expected: int | None = None, **fields: Any
+    ) -> Recorded:
+        """Record a decision about the ledger itself, such as `TokenCreated`, in the stream `sys` (SPEC D2).
+
+        Said twice with one `event_id` it is recorded once. With `seq_expected`, `AppendConflict` unless the stream is
+        at that position. `ValueError` for fields that such an event does not have.
+        """
+        said = Statement(model, fields, event_id, seq_expected)
+        now_us = self._clock.now_us()
+        return await self._run(lambda batch: said.record(batch, now_us))
 
     async def rebuild(self) -> RebuildReport:
         """Make every projection anew from events, run by run, while others go on appending."""

@@ -86,6 +86,12 @@ class LedgerReader:
         _check_number("limit", limit, 1, PAGE_EVENTS_MAX)
         return await self._read(reading.events, keys, after_seq, limit)
 
+    async def system_events(self, after_seq: int = 0, limit: int = 200) -> list[RecordedEvent]:
+        """What was decided about the ledger itself after a position of that stream, in order (SPEC D2)."""
+        _check_number("after_seq", after_seq, 0, MAX_SAFE_INTEGER)
+        _check_number("limit", limit, 1, PAGE_EVENTS_MAX)
+        return await self._read(reading.system_events, after_seq, limit)
+
     async def close(self) -> None:
         """Let go of the file, once the reads under way have ended; whoever reads later gets `LedgerUnreadable`."""
         self._is_closed = True

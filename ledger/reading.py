@@ -7,6 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from harness.ids import SYSTEM_STREAM
 from ledger import query, views
 from ledger.cursor import RunCursor
 from ledger.errors import RunNotFound, SessionNotFound
@@ -69,7 +70,16 @@ def trace(connection: sa.Connection, keys: Keys, now_us: int) -> RunTrace:
 def events(connection: sa.Connection, keys: Keys, after_seq: int, limit: int) -> list[RecordedEvent]:
     """The run's events after a position; `RunNotFound` as for `trace`."""
     _head(connection, keys)
-    rows = connection.execute(query.EVENTS, {**keys, "after_seq": after_seq, "limit": limit})
+    return _events(connection, keys["stream_id"], after_seq, limit)
+
+
+def system_events(connection: sa.Connection, after_seq: int, limit: int) -> list[RecordedEvent]:
+    """The events of the ledger's own stream after a position."""
+    return _events(connection, SYSTEM_STREAM, after_seq, limit)
+
+
+def _events(connection: sa.Connection, stream_id: str, after_seq: int, limit: int) -> list[RecordedEvent]:
+    rows = connection.execute(query.EVENTS, {"stream_id": stream_id, "after_seq": after_seq, "limit": limit})
     return [views.event_of(row) for row in rows.mappings()]
 
 

@@ -2,5 +2,6 @@
 
 from ledger.cli.maintain import migrate, rebuild
 from ledger.cli.read import runs, show
+from ledger.cli.system import system
 
-__all__ = ["migrate", "rebuild", "runs", "show"]
+__all__ = ["migrate", "rebuild", "runs", "show", "system"]

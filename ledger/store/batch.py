@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import orjson
@@ -32,6 +33,10 @@ class _InTransaction:
     def has_session(self, session_id: str) -> bool:
         stream_id = session_stream(session_id)
         return self._connection.execute(statements.STREAM_EXISTS, (stream_id,)).fetchone() is not None
+
+    def stream(self, stream_id: str) -> StreamRow | None:
+        row = self._connection.execute(statements.STREAM, (stream_id,)).fetchone()
+        return None if row is None else StreamRow(*row)
 
 
 class Batch(Draft):
@@ -74,6 +79,12 @@ class Batch(Draft):
                 new.append(self.run_row(run_id))
             else:
                 moved.append((head.seq, head.link, head.owner_id, head.owner_epoch, run_stream(run_id)))
+        added = Counter(event.stream_id for event in self.events) if self.others else {}
+        for stream_id, row in self.others.items():
+            if row.head_seq == added[stream_id]:
+                new.append(row)
+            else:
+                moved.append((row.head_seq, row.head_link, row.owner_id, row.owner_epoch, stream_id))
         write_rows(self.connection, statements.INSERT_STREAM, new)
         events = [(pos, *event) for pos, event in enumerate(self.events, self._last_pos + 1)]
         write_rows(self.connection, statements.INSERT_EVENT, events)

@@ -30,6 +30,10 @@ DATA_VERSION = "PRAGMA data_version"
 
 LAST_POS = "SELECT coalesce(max(pos), 0) FROM event"
 STREAM_EXISTS = "SELECT 1 FROM stream WHERE stream_id = ?"
+STREAM = (
+    "SELECT stream_id, kind, session_id, run_id, head_seq, head_link, owner_id, owner_epoch"
+    " FROM stream WHERE stream_id = ?"
+)
 STREAM_HEAD = "SELECT session_id, head_seq, head_link, owner_id, owner_epoch FROM stream WHERE stream_id = ?"
 BODIES_BETWEEN = "SELECT seq, body FROM event WHERE stream_id = ? AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?"
 FIND_EVENTS = (
