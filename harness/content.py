@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
@@ -63,8 +63,7 @@ class Content:
         return capture is Capture.FULL and len(self.data) <= MAX_CONTENT_BYTES
 
 
-@dataclass(frozen=True, slots=True)
-class SealedContent:
+class SealedContent(NamedTuple):
     """Content as a journal stores it: `data` is None where only the digest is kept."""
 
     digest: str
@@ -89,7 +88,7 @@ def encode_content(value: object) -> Content:
     """
     if isinstance(value, Content):
         return value
-    if isinstance(value, bytes | bytearray | memoryview):
+    if isinstance(value, (bytes, bytearray, memoryview)):
         return Content(bytes(value), OCTETS)
     if isinstance(value, str):
         try:
@@ -97,7 +96,7 @@ def encode_content(value: object) -> Content:
         except UnicodeEncodeError:
             pass
     try:
-        return Content(json.dumps(value, default=_plain, separators=(",", ":")).encode("ascii"), JSON)
+        return Content(_JSON.encode(value).encode("ascii"), JSON)
     except Exception:  # noqa: BLE001 - the value is the application's, and so is what its methods raise
         return Content(_look(value).encode("utf-8", "backslashreplace"), TEXT)
 
@@ -123,6 +122,9 @@ def _plain(value: Any) -> Any:
     return _look(value)
 
 
+_JSON = json.JSONEncoder(default=_plain, separators=(",", ":"))
+
+
 class Sealer:
     """Salts and digests the contents of one run: equal contents share one salt and digest (SPEC D10)."""
 
@@ -143,7 +145,7 @@ class Sealer:
         self._seen.move_to_end(key)
         if len(self._seen) > MAX_REMEMBERED_CONTENTS:
             self._seen.popitem(last=False)
-        return dataclasses.replace(sealed, data=content.data) if is_new and keep else sealed, is_new
+        return sealed._replace(data=content.data) if is_new and keep else sealed, is_new
 
     def forget(self) -> None:
         """Forget every salt: what was sealed may not have been stored."""

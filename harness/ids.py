@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import threading
+from functools import lru_cache
 from typing import Protocol, TypeGuard
 from urllib.parse import quote
 
@@ -75,11 +75,15 @@ def session_stream(session_id: str) -> str:
 
 def boundary_path(scope: tuple[str, ...], kind: str, name: str, ordinal: int, attempt: int) -> str:
     """Boundary identity: `/`-joined, percent-escaped segments (SPEC D7)."""
-    segments = (*scope, kind, name, str(ordinal), str(attempt))
-    path = "/".join(quote(segment, safe="-._~:@+,= ") for segment in segments)
+    path = "/".join([*map(_escaped, scope), _escaped(kind), _escaped(name), str(ordinal), str(attempt)])
     if len(path) > MAX_BOUNDARY_CHARS:
         raise InvalidInput("boundary", f"must be at most {MAX_BOUNDARY_CHARS} characters, not {len(path)}")
     return path
+
+
+@lru_cache(maxsize=1024)
+def _escaped(segment: str) -> str:
+    return quote(segment, safe="-._~:@+,= ")
 
 
 class IdSource(Protocol):
@@ -107,19 +111,19 @@ class RandomIds:
         self._process_id = os.getpid()
 
     def run_id(self) -> str:
-        return f"run-{secrets.token_hex(10)}"
+        return f"run-{os.urandom(10).hex()}"
 
     def writer_id(self) -> str:
-        return f"w{secrets.token_hex(8)}"
+        return f"w{os.urandom(8).hex()}"
 
     def salt(self) -> bytes:
         # Asking the system for each salt can cost as much as the commit that stores it.
         with self._lock:
             if not self._salts or self._process_id != os.getpid():
-                drawn = secrets.token_bytes(SALT_BYTES * SALTS_DRAWN)
+                drawn = os.urandom(SALT_BYTES * SALTS_DRAWN)
                 self._salts = [drawn[at : at + SALT_BYTES] for at in range(0, len(drawn), SALT_BYTES)]
                 self._process_id = os.getpid()
             return self._salts.pop()
 
     def fraction(self) -> float:
-        return secrets.randbelow(1 << 53) / (1 << 53)
+        return (int.from_bytes(os.urandom(7)) >> 3) / (1 << 53)

@@ -7,15 +7,13 @@ through a future when they are durable. Room is taken beforehand with a permit, 
 from __future__ import annotations
 
 from concurrent.futures import Future
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from harness.content import SealedContent
 from harness.events import Event
 
 
-@dataclass(frozen=True, slots=True)
-class Submission:
+class Submission(NamedTuple):
     """What belongs to one boundary: stored all or none, in this order (SPEC D22)."""
 
     session_id: str
@@ -28,8 +26,7 @@ class Submission:
     """False where no work waits for it: a journal may hold it back for a moment, to write it with what comes next."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
+class Recorded(NamedTuple):
     """Where a submission's events are in their stream."""
 
     first_seq: int

@@ -24,11 +24,11 @@ class RunLock:
 
     def __exit__(self, *_: object) -> None:
         self._depth -= 1
-        due: list[Callable[[], None]] = []
-        if self._depth == 0:
-            due, self._put_off = self._put_off, due
+        due = None
+        if self._put_off and self._depth == 0:
+            due, self._put_off = self._put_off, []
         self._lock.release()
-        for action in due:
+        for action in due or ():
             action()
 
     def put_off(self, action: Callable[[], None]) -> None:

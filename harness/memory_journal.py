@@ -27,6 +27,8 @@ class MemoryJournal:
     def __init__(self) -> None:
         self.fail_with: LedgerUnavailable | None = None
         self.contents: dict[str, SealedContent] = {}
+        self._permit: Future[Permit] = Future()
+        self._permit.set_result(_Unbounded())
         self._lock = threading.Lock()
         self._events: dict[str, list[Event]] = {}
         self._states: dict[str, RunState] = {}
@@ -43,9 +45,7 @@ class MemoryJournal:
             return self._states[run_id]
 
     def request_permit(self, timeout_s: float) -> Future[Permit]:
-        future: Future[Permit] = Future()
-        future.set_result(_Unbounded())
-        return future
+        return self._permit
 
     def submit(self, submission: Submission) -> Future[Recorded]:
         future: Future[Recorded] = Future()
@@ -66,8 +66,7 @@ class MemoryJournal:
             if run_id in self._broken and not submission.resumes:
                 raise LedgerUnavailable("an earlier submission of this run was not stored")
             state = self._states.get(run_id)
-            refused = any(event.type not in ACCEPTED_AFTER_TERMINATION for event in submission.events)
-            if state is not None and state.outcome != RUNNING and refused:
+            if state is not None and state.outcome != RUNNING and not _is_late(submission):
                 raise AlreadyTerminated(run_id, outcome=state.outcome, reason=state.reason or state.outcome)
             for event in submission.events:
                 state = evolve(state, event)
@@ -76,6 +75,12 @@ class MemoryJournal:
             self._states[run_id] = state
             stored = self._events.setdefault(run_id, [])
             stored.extend(submission.events)
-            self.contents.update({content.digest: content for content in submission.contents})
+            for content in submission.contents:
+                self.contents[content.digest] = content
             link = sha256(f"{run_id}/{len(stored)}".encode()).digest()
             return Recorded(len(stored) - len(submission.events) + 1, len(stored), link)
+
+
+def _is_late(submission: Submission) -> bool:
+    """Whether an ended run still takes it."""
+    return all(event.type in ACCEPTED_AFTER_TERMINATION for event in submission.events)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from functools import partial
@@ -28,4 +29,5 @@ async def measure(_: Path) -> list[Figure]:
 
 
 def _run(statement: str) -> None:
-    subprocess.run([sys.executable, "-c", statement], check=True)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    subprocess.run([sys.executable, "-c", statement], check=True, env=environment)

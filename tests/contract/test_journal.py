@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -213,4 +212,4 @@ def lose_on_a_full_disk(journal, submissions):
 
 def enlarged(submission):
     """The submission with a content that needs new pages."""
-    return replace(submission, contents=(*submission.contents, seal("x" * 100_000)))
+    return submission._replace(contents=(*submission.contents, seal("x" * 100_000)))
