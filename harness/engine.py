@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from harness.clock import MonotonicClock, SystemMonotonicClock, SystemWallClock, WallClock
 from harness.content import CapturePolicy
 from harness.deadline import check_timeout
+from harness.events import build_models
 from harness.ids import IdSource, RandomIds
 from harness.journal import Journal, Permit
 from harness.retry import Classifier
@@ -39,6 +40,7 @@ class Engine:
     def __post_init__(self) -> None:
         for name in ("close_timeout_s", "drain_timeout_s", "permit_timeout_s"):
             check_timeout(name, getattr(self, name))
+        build_models()
 
     async def permit(self, remaining_s: float) -> Permit:
         """Room for one boundary; `LedgerUnavailable` if there is none in time."""

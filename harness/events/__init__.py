@@ -152,9 +152,16 @@ __all__ = [
     "TokenCreated",
     "TokenRevoked",
     "UsageSettled",
+    "build_models",
     "outcome_of_signal",
     "parse_event",
 ]
+
+
+def build_models() -> None:
+    """Build what checks events, which importing them put off; else the first run would pay for it, in its own time."""
+    for model in EVENT_TYPES.values():
+        model.model_rebuild()
 
 
 def parse_event(fields: dict[str, Any]) -> Event:

@@ -44,7 +44,7 @@ NameMap = Annotated[Mapping[Name, Name], Field(max_length=MAX_MAP_KEYS)]
 class Event(BaseModel):
     """One immutable fact. `type` and `version` say how to read the rest."""
 
-    model_config = ConfigDict(frozen=True, strict=True, defer_build=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", defer_build=True)
 
     event_id: EventId
     """`{writer_id}:{n}`, unique in its stream."""
