@@ -22,6 +22,7 @@ from harness.errors import (
     ScopeExhausted,
     ScopeNotOpen,
     TerminationNotRecorded,
+    UnpricedModel,
 )
 from harness.handles import Budget, BudgetSnapshot, Cancellation, Lifecycle, RunCapacity
 from harness.ids import IdSource, RandomIds
@@ -30,6 +31,7 @@ from harness.keys import ToolCallKeyFactory
 from harness.lifecycle import Outcome, Termination
 from harness.limits import Limits, ScopeLimits
 from harness.memory_journal import MemoryJournal
+from harness.prices import Price, PriceTable
 from harness.retry import (
     AGENT_POLICY,
     EVIDENCE_REPAIR_POLICY,
@@ -84,6 +86,8 @@ __all__ = [
     "OperationKind",
     "OtherProcess",
     "Outcome",
+    "Price",
+    "PriceTable",
     "RandomIds",
     "Recorded",
     "RetryPolicies",
@@ -106,6 +110,7 @@ __all__ = [
     "TokenUsage",
     "ToolCallKeyFactory",
     "TypedFailure",
+    "UnpricedModel",
     "WallClock",
     "evolve",
 ]

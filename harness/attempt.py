@@ -17,6 +17,7 @@ from harness.engine import Engine
 from harness.ids import boundary_path
 from harness.live import LiveRun
 from harness.operation import Operation
+from harness.prices import usage_map
 from harness.retry import FailureType, TypedFailure, tell
 
 E = TypeVar("E", bound=e.RunEvent)
@@ -130,7 +131,8 @@ class Attempt:
         if self.operation.kind != "model":
             return ()
         known = usage or TokenUsage()
-        return (self.event(e.UsageSettled, usage=known.as_map() or None, complete=known.is_complete),)
+        amounts = usage_map(self.engine.prices, self.operation.model, known)
+        return (self.event(e.UsageSettled, usage=amounts or None, complete=known.is_complete),)
 
     def _retry(self, failure: FailureType, delay_s: float | None, refused: str | None) -> tuple[e.RunEvent, ...]:
         if delay_s is not None:

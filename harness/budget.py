@@ -30,7 +30,9 @@ class TokenUsage:
         for name in ("input_tokens", "output_tokens"):
             value = getattr(self, name)
             if value is not None and not is_token_count(value):
-                raise InvalidInput(f"usage.{name}", f"must be a whole number of tokens from 0, not {value!r}")
+                raise InvalidInput(
+                    f"usage.{name}", f"must be a whole number of tokens from 0 to {MAX_REPORTED_TOKENS}, not {value!r}"
+                )
 
     @property
     def is_complete(self) -> bool:
@@ -42,6 +44,17 @@ class TokenUsage:
         known = {"input_tokens": self.input_tokens, "output_tokens": self.output_tokens}
         amounts = {name: tokens for name, tokens in known.items() if tokens is not None}
         return {**amounts, "total_tokens": sum(amounts.values())} if amounts else {}
+
+
+def check_estimate(reserve: object) -> TokenUsage:
+    """What to reserve; an estimate that is given has to say something."""
+    if reserve is None:
+        return TokenUsage()
+    if not isinstance(reserve, TokenUsage):
+        raise InvalidInput("reserve", f"must be a TokenUsage, not {type(reserve).__name__}")
+    if not reserve.as_map():
+        raise InvalidInput("reserve", "must name input_tokens, output_tokens or both, from 0 on; leave it out for none")
+    return reserve
 
 
 def is_token_count(value: object) -> TypeGuard[int]:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 
-from harness.budget import check_tool_name, is_limited, tool_resource
+from harness.budget import TokenUsage, check_estimate, check_tool_name, is_limited, tool_resource
 from harness.context import RunContext
 from harness.crossing import cross
 from harness.deadline import check_timeout
@@ -16,7 +16,9 @@ from harness.errors import InvalidInput
 from harness.ids import check_code, check_name
 from harness.operation import Operation, is_async
 from harness.options import GuardOptions, ModelOptions, ToolLabels, ToolOptions
+from harness.prices import usage_map
 from harness.retry import OperationKind
+from harness.state import NOTHING
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -47,11 +49,20 @@ class Calls:
         args: Mapping[str, Any] | None = None,
         kind: OperationKind = OperationKind.DIAGNOSIS_AGENT,
         model: str | None = None,
+        reserve: TokenUsage | None = None,
         timeout_s: float | None = None,
     ) -> Awaitable[Any]:
-        """Call `fn(run, **args)` as a model step; its token usage is the reply's `usage` if that is a `TokenUsage`."""
+        """Call `fn(run, **args)` as a model step; its token usage is the reply's `usage` if that is a `TokenUsage`.
+
+        `reserve` is an estimate of that usage: the step is refused before it is sent if the estimate, or what it
+        would cost, would pass a limit; what is not used of it is given back. `UnpricedModel` if prices refuse `model`.
+        """
         model = None if model is None else check_name("model", model)
-        return self._cross(run, "model", name, kind, fn, args, timeout_s=timeout_s, model=model)
+        prices = self._engine.prices
+        if prices is not None:
+            prices.check_priced(model)
+        estimate = usage_map(prices, model, check_estimate(reserve))
+        return self._cross(run, "model", name, kind, fn, args, None, estimate, timeout_s=timeout_s, model=model)
 
     @overload
     def guard(
@@ -136,6 +147,8 @@ class Calls:
         fn: Callable[..., Any],
         args: Mapping[str, Any] | None,
         call: Callable[[RunContext], Any] | None = None,
+        estimate: Mapping[str, int] = NOTHING,
+        /,
         *,
         timeout_s: float | None,
         **labels: str | None,
@@ -149,7 +162,7 @@ class Calls:
         starts_here = is_async(fn)
         ordinal = run.next_ordinal(kind, check_name("name", name))
         crossing = Operation(
-            kind, name, operation, policy, ordinal, named, call, starts_here, timeout_s=timeout_s, **labels
+            kind, name, operation, policy, ordinal, named, call, starts_here, estimate, timeout_s=timeout_s, **labels
         )
         return cross(self._engine, run, crossing)
 

@@ -10,9 +10,12 @@ from dataclasses import dataclass, field
 from harness.clock import MonotonicClock, SystemMonotonicClock, SystemWallClock, WallClock
 from harness.content import CapturePolicy
 from harness.deadline import check_timeout
+from harness.errors import InvalidInput
 from harness.events import build_models
 from harness.ids import IdSource, RandomIds
 from harness.journal import Journal, Permit
+from harness.limits import ScopeLimits
+from harness.prices import PriceTable
 from harness.retry import Classifier
 from harness.threads import ToolThreads
 from harness.waiting import result_of
@@ -35,12 +38,21 @@ class Engine:
     """How long asynchronous operations in flight may take to stop once their run has ended (SPEC D4)."""
     permit_timeout_s: float = 10.0
     """How long a boundary waits for room in the journal's queue."""
+    prices: PriceTable | None = None
+    """By which cost is reckoned; None does not reckon it."""
     threads: ToolThreads = field(default_factory=ToolThreads)
 
     def __post_init__(self) -> None:
         for name in ("close_timeout_s", "drain_timeout_s", "permit_timeout_s"):
             check_timeout(name, getattr(self, name))
+        if not isinstance(self.prices, PriceTable | None):
+            raise InvalidInput("prices", f"must be a PriceTable, not {type(self.prices).__name__}")
         build_models()
+
+    def check_priced(self, limits: ScopeLimits) -> None:
+        """Refuse a limit on cost where nothing tells what anything costs."""
+        if limits.cost_micros is not None and self.prices is None:
+            raise InvalidInput("limits.cost_micros", "needs prices: Harness(journal, prices=PriceTable(...))")
 
     async def permit(self, remaining_s: float) -> Permit:
         """Room for one boundary; `LedgerUnavailable` if there is none in time."""

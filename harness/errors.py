@@ -20,6 +20,18 @@ class InvalidInput(HarnessError, ValueError):
         super().__init__(f"{field} {problem}")
 
 
+class UnpricedModel(InvalidInput):
+    """A model step was refused before anything was reserved, because its cost could not be known (SPEC H4)."""
+
+    code = "unpriced_model"
+
+    def __init__(self, model: str | None, *, version: str) -> None:
+        self.model = model
+        self.version = version
+        named = "is missing, and" if model is None else f"{model!r}"
+        super().__init__("model", f"{named} has no price in table {version}, which refuses such steps")
+
+
 class IllegalEvent(HarnessError):
     """An event that cannot follow the events already in its run, such as an end without a start (SPEC E6)."""
 

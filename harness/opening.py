@@ -77,6 +77,7 @@ def open_run(
     timeout_s = check_timeout("timeout_s", timeout_s)
     if not isinstance(limits, Limits):
         raise InvalidInput("limits", f"must be Limits, not {type(limits).__name__}")
+    engine.check_priced(limits)
     if not isinstance(policies, RetryPolicies):
         raise InvalidInput("policies", f"must be RetryPolicies, not {type(policies).__name__}")
     name, _, version = ("", "", "") if agent is None else check_name("agent", agent).partition("@")
@@ -95,6 +96,8 @@ def open_run(
         "continues_run_id": None if continues_run_id is None else check_id("continues_run_id", continues_run_id),
         "traceparent": None if traceparent is None else check_name("traceparent", traceparent),
         "policy_digest": policies.digest(),
+        "currency": None if engine.prices is None else engine.prices.currency,
+        "price_table": None if engine.prices is None else engine.prices.version,
         **asked,
     }
     _check_size(fields)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from harness.budget import tool_resource
@@ -12,6 +12,7 @@ from harness.content import Capture, CapturePolicy
 from harness.context import RunContext
 from harness.errors import InvalidInput
 from harness.retry import OperationKind, RetryPolicy
+from harness.state import NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,8 @@ class Operation:
     call: Callable[[RunContext], Any]
     is_async: bool
     """Whether `call` gives an awaitable at once; if not, it runs on a thread."""
+    estimate: Mapping[str, int] = field(default_factory=lambda: NOTHING)
+    """Tokens and cost that each attempt reserves before it starts."""
     model: str | None = None
     call_id: str | None = None
     tool_key: str | None = None
@@ -49,7 +52,7 @@ class Operation:
         """What one attempt is charged before it starts: its call, and the bytes that are kept of its input."""
         kept = {"run_bytes": input_bytes} if input_bytes else {}
         if self.kind == "model":
-            return {"model_calls": 1, **kept}
+            return {"model_calls": 1, **kept, **self.estimate}
         return {"tool_calls": 1, tool_resource(self.name): 1, **kept} if self.kind == "tool" else kept
 
 

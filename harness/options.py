@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypedDict
 
+from harness.budget import TokenUsage
 from harness.retry import OperationKind
 
 
@@ -38,7 +39,9 @@ class ModelOptions(CallOptions, total=False):
     kind: OperationKind
     """Decides the retry policy; `DIAGNOSIS_AGENT` unless given."""
     model: str | None
-    """The model's name, for the record."""
+    """The model's name, for the record and its price."""
+    reserve: TokenUsage | None
+    """An estimate of its tokens, which each attempt reserves before it is sent (SPEC H4a)."""
 
 
 class ToolLabels(TimeoutOption, total=False):
