@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TypeVar
 
 from harness import events as e
@@ -20,7 +19,7 @@ def granted(state: RunState, event: e.ReservationGranted) -> RunState:
     estimates = estimates_in(event.usage)
     if not estimates or event.attempt_id is None:
         return state
-    return replace(state, reserved={**state.reserved, event.attempt_id: Reservation(estimates, scope_ids)})
+    return state._replace(reserved={**state.reserved, event.attempt_id: Reservation(estimates, scope_ids)})
 
 
 def started(state: RunState, event: e.AttemptStarted) -> RunState:
@@ -28,7 +27,7 @@ def started(state: RunState, event: e.AttemptStarted) -> RunState:
         raise IllegalEvent(event.type, f"attempt {event.attempt_id} was started before")
     scope_ids = scope_ids_of(state, event, event.scope_id)
     attempt = OpenAttempt(event.attempt_id, event.boundary, event.parent_attempt_id, event.kind, scope_ids)
-    return replace(state, open_attempts={**state.open_attempts, event.attempt_id: attempt})
+    return state._replace(open_attempts={**state.open_attempts, event.attempt_id: attempt})
 
 
 def succeeded(state: RunState, event: e.AttemptSucceeded) -> RunState:
@@ -44,7 +43,7 @@ def _close(state: RunState, event: e.AttemptEvent, *, stored_bytes: int | None) 
     unsettled = state.unsettled_attempts
     if attempt.kind == "model":
         unsettled = {**unsettled, event.attempt_id: attempt}
-    closed = replace(state, open_attempts=_without(state.open_attempts, event.attempt_id), unsettled_attempts=unsettled)
+    closed = state._replace(open_attempts=_without(state.open_attempts, event.attempt_id), unsettled_attempts=unsettled)
     return charge_run(closed, attempt.scope_ids, {"run_bytes": stored_bytes}) if stored_bytes else closed
 
 
@@ -54,9 +53,8 @@ def abandoned(state: RunState, event: e.AttemptAbandoned) -> RunState:
     if event.reason == e.NOT_INVOKED:
         unused = given_back(_reserved(state, event))
         state = charge_run(state, attempt.scope_ids, unused)
-        return replace(state, open_attempts=still_open, reserved=_without(state.reserved, event.attempt_id))
-    state = replace(
-        state,
+        return state._replace(open_attempts=still_open, reserved=_without(state.reserved, event.attempt_id))
+    state = state._replace(
         open_attempts=still_open,
         abandoned_attempts={**state.abandoned_attempts, event.attempt_id: attempt},
     )
@@ -65,11 +63,11 @@ def abandoned(state: RunState, event: e.AttemptAbandoned) -> RunState:
 
 def finished_late(state: RunState, event: e.AttemptFinishedLate) -> RunState:
     attempt = _find(state.abandoned_attempts, event)
-    state = replace(state, abandoned_attempts=_without(state.abandoned_attempts, event.attempt_id))
+    state = state._replace(abandoned_attempts=_without(state.abandoned_attempts, event.attempt_id))
     if attempt.kind != "model":
         return state
     # Its usage was unknown so far, and is settled now.
-    state = replace(state, unsettled_attempts={**state.unsettled_attempts, event.attempt_id: attempt})
+    state = state._replace(unsettled_attempts={**state.unsettled_attempts, event.attempt_id: attempt})
     return count_unknown(state, attempt, usage=-1, cost=-1)
 
 
@@ -79,8 +77,7 @@ def settled(state: RunState, event: e.UsageSettled) -> RunState:
         raise IllegalEvent(event.type, f"attempt {event.attempt_id} has no usage to settle")
     reserved, actual = _reserved(state, event), event.usage or NOTHING
     state = charge_run(state, attempt.scope_ids, settlement(reserved, actual))
-    state = replace(
-        state,
+    state = state._replace(
         unsettled_attempts=_without(state.unsettled_attempts, event.attempt_id),
         reserved=_without(state.reserved, event.attempt_id) if reserved else state.reserved,
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from harness.state.records import NOTHING, OpenAttempt, RunState
 
@@ -24,8 +23,8 @@ def charge_run(state: RunState, scope_ids: tuple[str, ...], amounts: Mapping[str
     scopes = state.scopes
     if scope_ids:
         charged = {key: scopes[key] for key in scope_ids if key in scopes}
-        scopes = {**scopes, **{key: replace(each, usage=charge(each.usage, amounts)) for key, each in charged.items()}}
-    return replace(state, usage=charge(state.usage, amounts), scopes=scopes)
+        scopes = {**scopes, **{key: each._replace(usage=charge(each.usage, amounts)) for key, each in charged.items()}}
+    return state._replace(usage=charge(state.usage, amounts), scopes=scopes)
 
 
 def count_unknown(state: RunState, attempt: OpenAttempt, *, usage: int = 0, cost: int = 0) -> RunState:
@@ -37,9 +36,8 @@ def count_unknown(state: RunState, attempt: OpenAttempt, *, usage: int = 0, cost
     for key in attempt.scope_ids:
         if (scope := scopes.get(key)) is not None:
             unknown = scope.usage_unknown_count + usage, scope.cost_unknown_count + cost
-            scopes[key] = replace(scope, usage_unknown_count=unknown[0], cost_unknown_count=unknown[1])
-    return replace(
-        state,
+            scopes[key] = scope._replace(usage_unknown_count=unknown[0], cost_unknown_count=unknown[1])
+    return state._replace(
         scopes=scopes,
         usage_unknown_count=state.usage_unknown_count + usage,
         cost_unknown_count=state.cost_unknown_count + cost,

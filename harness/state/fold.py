@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from harness import events as e
@@ -48,21 +47,21 @@ def _rejected(state: RunState, event: e.ReservationRejected) -> RunState:
         # It is the scope's affair; the run goes on.
         return state
     refusal = Refusal(event.resource, event.used, event.limit, event.amount, event.boundary)
-    return replace(state, refusal=refusal)
+    return state._replace(refusal=refusal)
 
 
 def _flow_selected(state: RunState, event: e.FlowSelected) -> RunState:
-    return replace(state, flow=event.flow)
+    return state._replace(flow=event.flow)
 
 
 def _cancellation_requested(state: RunState, event: e.CancellationRequested) -> RunState:
-    return replace(state, cancel_requested=state.cancel_requested or event.reason)
+    return state._replace(cancel_requested=state.cancel_requested or event.reason)
 
 
 def _cancellation_signalled(state: RunState, event: e.CancellationSignalled) -> RunState:
     if state.cancel_signalled is not None:
         raise IllegalEvent(event.type, f"cancellation was signalled before, with {state.cancel_signalled}")
-    return replace(state, cancel_signalled=event.reason)
+    return state._replace(cancel_signalled=event.reason)
 
 
 def _graph_transitioned(state: RunState, event: e.GraphTransitioned) -> RunState:
@@ -74,14 +73,14 @@ def _graph_transitioned(state: RunState, event: e.GraphTransitioned) -> RunState
 def _graph_finished(state: RunState, event: e.GraphFinished) -> RunState:
     if state.graph_final_node is not None:
         raise IllegalEvent(event.type, f"the graph finished in {state.graph_final_node}")
-    return replace(state, graph_final_node=event.final_node)
+    return state._replace(graph_final_node=event.final_node)
 
 
 def _answer_recorded(state: RunState, event: e.AnswerRecorded) -> RunState:
     if state.answered:
         raise IllegalEvent(event.type, "the run has an answer")
     # Its bytes were charged when it was given.
-    return replace(state, answered=True)
+    return state._replace(answered=True)
 
 
 def _terminated(state: RunState, event: e.RunTerminated) -> RunState:
@@ -93,8 +92,7 @@ def _terminated(state: RunState, event: e.RunTerminated) -> RunState:
         refusal = refusal if same else Refusal(event.resource, event.used, event.limit)
     if event.error_stored and event.error_bytes:
         state = charge_run(state, (), {"run_bytes": event.error_bytes})
-    return replace(
-        state,
+    return state._replace(
         outcome=event.outcome,
         reason=event.reason,
         ended_us=event.occurred_us,

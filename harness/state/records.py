@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 RUNNING = "RUNNING"
 OBSERVED = "observe:"
@@ -13,8 +12,7 @@ OBSERVED = "observe:"
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class OpenAttempt:
+class OpenAttempt(NamedTuple):
     """An attempt that was started and has not ended."""
 
     attempt_id: str
@@ -29,8 +27,7 @@ class OpenAttempt:
         return scope_of(self.boundary)
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(NamedTuple):
     """The limit that refused work, or ended a scope or the run."""
 
     resource: str
@@ -40,31 +37,28 @@ class Refusal:
     boundary: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Reservation:
+class Reservation(NamedTuple):
     """Tokens and cost that were charged for an attempt as an estimate, until its usage settles."""
 
     amounts: Mapping[str, int]
     scope_ids: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ScopeState:
+class ScopeState(NamedTuple):
     """A nested scope that is open (SPEC D5)."""
 
     boundary: str
     limits: Mapping[str, int]
     scope_ids: tuple[str, ...]
     """It and the scopes around it, the innermost first."""
-    observed: Mapping[str, int] = field(default_factory=lambda: NOTHING)
-    usage: Mapping[str, int] = field(default_factory=lambda: NOTHING)
+    observed: Mapping[str, int] = NOTHING
+    usage: Mapping[str, int] = NOTHING
     usage_unknown_count: int = 0
     cost_unknown_count: int = 0
     exhausted: Refusal | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RunState:
+class RunState(NamedTuple):
     """Everything a decision about the run needs, and nothing that grows with the number of boundaries crossed."""
 
     session_id: str
@@ -73,24 +67,24 @@ class RunState:
     timeout_us: int
     limits: Mapping[str, int]
     """As recorded, with the observed ones under `observe:` and their resource."""
-    observed: Mapping[str, int] = field(default_factory=lambda: NOTHING)
+    observed: Mapping[str, int] = NOTHING
     """The observed ones alone, by resource."""
     is_priced: bool = False
     """Whether cost is reckoned, by a price table."""
-    usage: Mapping[str, int] = field(default_factory=lambda: NOTHING)
+    usage: Mapping[str, int] = NOTHING
     """With what is reserved and not settled yet."""
     usage_unknown_count: int = 0
     """Model attempts that ended without their token usage being known."""
     cost_unknown_count: int = 0
     """Model attempts that ended without their cost being known, where cost is reckoned."""
-    open_attempts: Mapping[str, OpenAttempt] = field(default_factory=lambda: NOTHING)
-    abandoned_attempts: Mapping[str, OpenAttempt] = field(default_factory=lambda: NOTHING)
+    open_attempts: Mapping[str, OpenAttempt] = NOTHING
+    abandoned_attempts: Mapping[str, OpenAttempt] = NOTHING
     """Attempts whose end may still arrive late."""
-    unsettled_attempts: Mapping[str, OpenAttempt] = field(default_factory=lambda: NOTHING)
+    unsettled_attempts: Mapping[str, OpenAttempt] = NOTHING
     """Model attempts that ended and whose usage has not been settled yet."""
-    reserved: Mapping[str, Reservation] = field(default_factory=lambda: NOTHING)
+    reserved: Mapping[str, Reservation] = NOTHING
     """By the attempt that has not settled it yet."""
-    scopes: Mapping[str, ScopeState] = field(default_factory=lambda: NOTHING)
+    scopes: Mapping[str, ScopeState] = NOTHING
     flow: str | None = None
     cancel_requested: str | None = None
     cancel_signalled: str | None = None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from harness import events as e
 from harness.errors import IllegalEvent
 from harness.state.attempts import scope_ids_of
@@ -15,7 +13,7 @@ def opened(state: RunState, event: e.ScopeOpened) -> RunState:
         raise IllegalEvent(event.type, f"scope {event.scope_id} was opened before")
     around = scope_ids_of(state, event, event.parent_scope_id)
     scope = ScopeState(event.boundary, event.limits, (event.scope_id, *around), observed_in(event.limits))
-    return replace(state, scopes={**state.scopes, event.scope_id: scope})
+    return state._replace(scopes={**state.scopes, event.scope_id: scope})
 
 
 def exhausted(state: RunState, event: e.ScopeExhausted) -> RunState:
@@ -23,7 +21,7 @@ def exhausted(state: RunState, event: e.ScopeExhausted) -> RunState:
     if scope.exhausted is not None:
         raise IllegalEvent(event.type, f"scope {event.scope_id} was exhausted before")
     refusal = Refusal(event.resource, event.used, event.limit)
-    return replace(state, scopes={**state.scopes, event.scope_id: replace(scope, exhausted=refusal)})
+    return state._replace(scopes={**state.scopes, event.scope_id: scope._replace(exhausted=refusal)})
 
 
 def closed(state: RunState, event: e.ScopeClosed) -> RunState:
@@ -31,7 +29,7 @@ def closed(state: RunState, event: e.ScopeClosed) -> RunState:
     inner = next((scope for scope in state.scopes.values() if event.scope_id in scope.scope_ids[1:]), None)
     if inner is not None:
         raise IllegalEvent(event.type, f"scope {inner.scope_ids[0]} inside it is open")
-    return replace(state, scopes={key: scope for key, scope in state.scopes.items() if key != event.scope_id})
+    return state._replace(scopes={key: scope for key, scope in state.scopes.items() if key != event.scope_id})
 
 
 def _find(state: RunState, event: e.ScopeEvent) -> ScopeState:

@@ -3,7 +3,7 @@
 import asyncio
 import copy
 import random
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from hypothesis import given, settings
@@ -77,7 +77,7 @@ async def lived(plan: Any, journal: HandJournal, **changed: Any) -> Any:
 
 
 def values(state: RunState) -> dict[str, Any]:
-    return {field.name: copy.deepcopy(dict_of(getattr(state, field.name))) for field in fields(state)}
+    return {name: copy.deepcopy(dict_of(value)) for name, value in state._asdict().items()}
 
 
 def dict_of(value: Any) -> Any:
