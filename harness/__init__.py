@@ -22,9 +22,11 @@ from harness.errors import (
     ScopeExhausted,
     ScopeNotOpen,
     TerminationNotRecorded,
+    UnknownClient,
     UnpricedModel,
 )
 from harness.handles import Budget, BudgetSnapshot, Cancellation, Lifecycle, RunCapacity
+from harness.hidden_retries import Declared, refuse_hidden_retries
 from harness.ids import IdSource, RandomIds
 from harness.journal import Journal, Recorded, Submission
 from harness.keys import ToolCallKeyFactory
@@ -67,6 +69,7 @@ __all__ = [
     "CapturePolicy",
     "Content",
     "Deadline",
+    "Declared",
     "Excess",
     "FailureType",
     "Harness",
@@ -110,7 +113,9 @@ __all__ = [
     "TokenUsage",
     "ToolCallKeyFactory",
     "TypedFailure",
+    "UnknownClient",
     "UnpricedModel",
     "WallClock",
     "evolve",
+    "refuse_hidden_retries",
 ]

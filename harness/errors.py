@@ -205,3 +205,16 @@ class OtherProcess(HarnessError, RuntimeError):
 
     def __init__(self) -> None:
         super().__init__("the harness was used before this process was forked: make one for each process")
+
+
+class UnknownClient(HarnessError, ValueError):
+    """It is not known whether a client retries on its own, so it is refused (SPEC H7)."""
+
+    code = "unknown_client"
+
+    def __init__(self, client: str) -> None:
+        self.client = client
+        super().__init__(
+            f"it is not known whether {client} retries on its own: say how to tell, "
+            f"with declared=[Declared({client}, count_retries=..., setting=...)]"
+        )

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from harness.budget import TokenUsage, is_token_count
 from harness.context import RunContext
 from harness.deadline import check_timeout
-from harness.errors import HiddenRetriesEnabled
+from harness.hidden_retries import Declared, refuse_hidden_retries
 from harness.retry import FailureType, TypedFailure
 
 if TYPE_CHECKING:
@@ -50,18 +50,16 @@ def make_async_client(*, base_url: str, api_key: str, timeout_s: float) -> Async
     return check_client(client)
 
 
-def check_client(client: AsyncOpenAI) -> AsyncOpenAI:
-    """`client` itself; `HiddenRetriesEnabled` if it would retry on its own, unseen by the run's record."""
-    if client.max_retries != NO_RETRIES:
-        raise HiddenRetriesEnabled(type(client).__name__, "max_retries=0")
-    return client
+def check_client(client: AsyncOpenAI, declared: Iterable[Declared] = ()) -> AsyncOpenAI:
+    """`client` itself; `HiddenRetriesEnabled` if it or what is inside it would retry unseen by the run's record."""
+    return refuse_hidden_retries(client, declared=declared)
 
 
 class Chat:
     """Asks for chat completions; an operation for `Harness.model`."""
 
-    def __init__(self, client: AsyncOpenAI, model: str) -> None:
-        self._client = check_client(client)
+    def __init__(self, client: AsyncOpenAI, model: str, declared: Iterable[Declared] = ()) -> None:
+        self._client = check_client(client, declared)
         self.model = model
 
     async def __call__(
