@@ -127,7 +127,7 @@ class Admission:
             e.AttemptStarted,
             **named,
             scope_id=accounts.scope_id,
-            operation=operation.operation.value,
+            operation=str(operation.operation),
             attempt=self.number,
             max_attempts=operation.policy.max_attempts,
             model=operation.model,

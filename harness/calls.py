@@ -47,7 +47,7 @@ class Calls:
         fn: Callable[..., Any],
         *,
         args: Mapping[str, Any] | None = None,
-        kind: OperationKind = OperationKind.DIAGNOSIS_AGENT,
+        kind: str = OperationKind.DIAGNOSIS_AGENT,
         model: str | None = None,
         reserve: TokenUsage | None = None,
         timeout_s: float | None = None,
@@ -81,7 +81,7 @@ class Calls:
         fn: Callable[..., Any],
         *,
         args: Mapping[str, Any] | None = None,
-        kind: OperationKind = OperationKind.SEMANTIC_GUARD,
+        kind: str = OperationKind.SEMANTIC_GUARD,
         timeout_s: float | None = None,
     ) -> Awaitable[Any]:
         """Call `fn(run, **args)` as a guard: a check whose verdict the run depends on; it is charged no calls."""
@@ -143,7 +143,7 @@ class Calls:
         run: RunContext,
         kind: str,
         name: str,
-        operation: OperationKind,
+        operation: str,
         fn: Callable[..., Any],
         args: Mapping[str, Any] | None,
         call: Callable[[RunContext], Any] | None = None,

@@ -11,7 +11,7 @@ from harness.budget import tool_resource
 from harness.content import Capture, CapturePolicy
 from harness.context import RunContext
 from harness.errors import InvalidInput
-from harness.retry import OperationKind, RetryPolicy
+from harness.retry import RetryPolicy
 from harness.state import NOTHING
 
 
@@ -22,7 +22,7 @@ class Operation:
     kind: str
     """`model`, `tool` or `guard`."""
     name: str
-    operation: OperationKind
+    operation: str
     policy: RetryPolicy
     ordinal: int
     args: Mapping[str, Any]

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import Any, TypedDict
 
 from harness.budget import TokenUsage
-from harness.retry import OperationKind
 
 
 class TimeoutOption(TypedDict, total=False):
@@ -29,14 +28,14 @@ class CallOptions(TimeoutOption, total=False):
 class GuardOptions(CallOptions, total=False):
     """Of a guard."""
 
-    kind: OperationKind
+    kind: str
     """Decides the retry policy; `SEMANTIC_GUARD` unless given."""
 
 
 class ModelOptions(CallOptions, total=False):
     """Of a model step."""
 
-    kind: OperationKind
+    kind: str
     """Decides the retry policy; `DIAGNOSIS_AGENT` unless given."""
     model: str | None
     """The model's name, for the record and its price."""

@@ -7,12 +7,13 @@ import json
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import Enum, StrEnum
 from hashlib import sha256
 from types import MappingProxyType
 
 from harness.budget import TokenUsage
 from harness.errors import HarnessError, InvalidInput, LedgerUnavailable, RunEnded, ScopeExhausted, ScopeNotOpen
+from harness.ids import check_code
 
 log = logging.getLogger(__name__)
 
@@ -21,8 +22,11 @@ MAX_DELAY_S = 24 * 3600
 POLICY_DOMAIN = b"tachograph/policy/v1\0"
 
 
-class OperationKind(Enum):
-    """What an operation is for; decides its retry policy."""
+class OperationKind(StrEnum):
+    """What an operation is for; decides its retry policy.
+
+    Any other code may be a kind as well, where `RetryPolicies` have an explicit policy for it (SPEC H6).
+    """
 
     INTENT_ROUTER = "INTENT_ROUTER"
     SEMANTIC_GUARD = "SEMANTIC_GUARD"
@@ -62,7 +66,7 @@ TECHNICAL_FAILURES = frozenset(
 )
 """The only failures that any policy may retry."""
 
-ATTEMPT_CEILINGS: Mapping[OperationKind, int] = MappingProxyType(
+ATTEMPT_CEILINGS: Mapping[str, int] = MappingProxyType(
     {
         OperationKind.INTENT_ROUTER: 2,
         OperationKind.SEMANTIC_GUARD: 2,
@@ -105,7 +109,8 @@ class TypedFailure(HarnessError):
 class RetryPolicy:
     """Which failures of one kind of operation are tried again, how often, and after how long."""
 
-    kind: OperationKind
+    kind: str
+    """An `OperationKind`, or a code of the application's own."""
     max_attempts: int
     """1 means one attempt."""
     retryable: frozenset[FailureType] = frozenset()
@@ -113,19 +118,20 @@ class RetryPolicy:
     max_delay_s: float = 2.0
 
     def __post_init__(self) -> None:
-        ceiling = ATTEMPT_CEILINGS.get(self.kind, MAX_ATTEMPTS)
+        kind = check_code("kind", self.kind)
+        ceiling = ATTEMPT_CEILINGS.get(kind, MAX_ATTEMPTS)
         attempts = self.max_attempts
         if isinstance(attempts, bool) or not isinstance(attempts, int) or not 1 <= attempts <= ceiling:
-            raise InvalidInput(f"{self.kind.value}.max_attempts", f"must be from 1 to {ceiling}, not {attempts!r}")
+            raise InvalidInput(f"{kind}.max_attempts", f"must be from 1 to {ceiling}, not {attempts!r}")
         object.__setattr__(self, "retryable", frozenset(self.retryable))
         never = self.retryable - TECHNICAL_FAILURES
         if never:
             names = ", ".join(sorted(failure.value for failure in never))
-            raise InvalidInput(f"{self.kind.value}.retryable", f"must not hold {names}: these are never retried")
+            raise InvalidInput(f"{kind}.retryable", f"must not hold {names}: these are never retried")
         for name in ("base_delay_s", "max_delay_s"):
             seconds = getattr(self, name)
             if not 0 <= seconds <= MAX_DELAY_S:
-                raise InvalidInput(f"{self.kind.value}.{name}", f"must be from 0 to {MAX_DELAY_S}, not {seconds!r}")
+                raise InvalidInput(f"{kind}.{name}", f"must be from 0 to {MAX_DELAY_S}, not {seconds!r}")
 
     def permits(self, failure: FailureType, attempt: int) -> bool:
         """Whether another attempt may follow number `attempt`, which failed with `failure`."""
@@ -148,7 +154,7 @@ EVIDENCE_REPAIR_POLICY = RetryPolicy(OperationKind.EVIDENCE_REPAIR, 1)
 class RetryPolicies:
     """One policy for each kind of operation."""
 
-    by_kind: Mapping[OperationKind, RetryPolicy] = field(
+    by_kind: Mapping[str, RetryPolicy] = field(
         default_factory=lambda: {
             policy.kind: policy
             for policy in (ROUTER_POLICY, SEMANTIC_GUARD_POLICY, AGENT_POLICY, TOOL_POLICY, EVIDENCE_REPAIR_POLICY)
@@ -158,14 +164,14 @@ class RetryPolicies:
 
     def __post_init__(self) -> None:
         for kind, policy in self.by_kind.items():
-            if policy.kind is not kind:
-                raise InvalidInput(f"policies[{kind.value}]", f"is a policy for {policy.kind.value}")
+            if policy.kind != kind:
+                raise InvalidInput(f"policies[{kind}]", f"is a policy for {policy.kind}")
         object.__setattr__(self, "by_kind", MappingProxyType(dict(self.by_kind)))
 
     def digest(self) -> str:
         """SHA-256, in hexadecimal, of a domain and the policies as JSON with sorted keys, delays in microseconds."""
         described = {
-            kind.value: {
+            str(kind): {
                 "base_delay_us": round(policy.base_delay_s * 1_000_000),
                 "max_attempts": policy.max_attempts,
                 "max_delay_us": round(policy.max_delay_s * 1_000_000),
@@ -176,11 +182,15 @@ class RetryPolicies:
         text = json.dumps(described, sort_keys=True, separators=(",", ":"))
         return sha256(POLICY_DOMAIN + text.encode("ascii")).hexdigest()
 
-    def of(self, kind: OperationKind) -> RetryPolicy:
+    def plus(self, *policies: RetryPolicy) -> RetryPolicies:
+        """These policies and more, each in place of the one for its kind."""
+        return RetryPolicies({**self.by_kind, **{policy.kind: policy for policy in policies}})
+
+    def of(self, kind: str) -> RetryPolicy:
         """The policy of `kind`; `InvalidInput` if none was given."""
-        policy = self.by_kind.get(kind)
+        policy = self.by_kind.get(check_code("kind", kind))
         if policy is None:
-            raise InvalidInput("kind", f"{getattr(kind, 'value', kind)} has no retry policy")
+            raise InvalidInput("kind", f"{kind} has no retry policy: give the run one, RetryPolicies().plus(...)")
         return policy
 
 

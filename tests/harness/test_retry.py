@@ -171,6 +171,56 @@ def test_a_policy_stands_under_its_own_kind():
         RetryPolicies({OperationKind.TOOL_CALL: ROUTER_POLICY})
 
 
+SUMMARY = RetryPolicy("SUMMARY", 3, TECHNICAL_FAILURES, base_delay_s=1.0, max_delay_s=1.5)
+
+
+async def test_another_kind_has_the_policy_that_the_run_gives_it(harness: Harness, journal: HandJournal):  # H6
+    policies = RetryPolicies().plus(SUMMARY)
+    ask = Flaky(transport(), transport())
+    async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60, policies=policies) as run:
+        assert await harness.model(run, "sum", ask, kind="SUMMARY") == "ok"
+    started = each(journal.events("r"), "attempt.started")
+    assert [(event.operation, event.max_attempts, event.attempt) for event in started] == [
+        ("SUMMARY", 3, 1),
+        ("SUMMARY", 3, 2),
+        ("SUMMARY", 3, 3),
+    ]
+
+
+async def test_another_kind_without_an_explicit_policy_is_refused(harness: Harness, journal: HandJournal):  # H6
+    no_code: Any = 3
+    async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
+        with pytest.raises(InvalidInput, match="SUMMARY has no retry policy"):
+            await harness.model(run, "sum", Flaky(), kind="SUMMARY")
+        with pytest.raises(InvalidInput, match="kind"):
+            await harness.guard(run, "sum", Flaky(), kind=no_code)
+    assert each(journal.events("r"), "attempt.started") == []
+
+
+@pytest.mark.parametrize("kind", OperationKind)
+def test_a_kind_by_its_plain_name_is_held_to_the_same_ceiling(kind: OperationKind):  # H6
+    most = 2 if kind in TWO_ATTEMPTS else 1
+    with pytest.raises(InvalidInput, match="max_attempts"):
+        RetryPolicy(kind.value, most + 1)
+    policy = RetryPolicy(kind.value, 1)
+    assert RetryPolicies().plus(policy).of(kind) is policy
+    assert len(RetryPolicies().plus(policy).by_kind) == len(OperationKind)
+
+
+@pytest.mark.parametrize("bad", ["", "two words", "é", 7, None, "x" * 65])
+def test_a_kind_is_a_code(bad: Any):
+    with pytest.raises(InvalidInput, match="kind"):
+        RetryPolicy(bad, 1)
+
+
+def test_another_kind_is_part_of_the_digest_and_takes_nothing_from_it():  # E11
+    text = '{"SUMMARY":{"base_delay_us":1000000,"max_attempts":3,"max_delay_us":1500000,"retryable":["MALFORMED_REPLY",'
+    text += '"PROVIDER_ERROR","RATE_LIMITED","TIMEOUT","TRANSPORT"]}}'
+    assert RetryPolicies({"SUMMARY": SUMMARY}).digest() == sha256(b"tachograph/policy/v1\0" + text.encode()).hexdigest()
+    by_name = RetryPolicies({kind.value: policy for kind, policy in RetryPolicies().by_kind.items()})
+    assert by_name.digest() == RetryPolicies().digest()
+
+
 async def test_a_policy_of_one_attempt_means_one(harness: Harness):  # CASES 16
     policies = RetryPolicies(
         {OperationKind.INTENT_ROUTER: RetryPolicy(OperationKind.INTENT_ROUTER, 1, TECHNICAL_FAILURES)}
