@@ -13,7 +13,8 @@ from harness.live import LiveRun
 from harness.ordinals import Ordinals
 from harness.retry import RetryPolicies
 
-OPERATION_KINDS = ("model", "tool", "guard")
+ENCLOSING_KINDS = ("model", "tool", "guard", "scope")
+"""The kinds of boundaries inside which others lie."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class RunContext:
         """The same run in a scope of its own; concurrent work needs one each, or order would decide identity."""
         scope = (*self.scope, check_name("key", key))
         if _is_attempt(scope[-4:]):
-            raise InvalidInput("key", f"makes the scope {'/'.join(scope)}, which is that of an attempt")
+            raise InvalidInput("key", f"makes the scope {'/'.join(scope)}, which is that of an attempt or nested scope")
         with self.live.lock:
             return replace(self, scope=scope, ordinals=self.ordinals.branch(key))
 
@@ -62,8 +63,8 @@ class RunContext:
 
 
 def _is_attempt(segments: tuple[str, ...]) -> bool:
-    """Whether a scope that ends so is one that `inside` makes: kind, name, ordinal, attempt."""
-    return len(segments) == 4 and segments[0] in OPERATION_KINDS and segments[2].isdigit() and segments[3].isdigit()
+    """Whether a scope that ends so is that of an attempt or nested scope: kind, name, ordinal, attempt."""
+    return len(segments) == 4 and segments[0] in ENCLOSING_KINDS and segments[2].isdigit() and segments[3].isdigit()
 
 
 Run = RunContext

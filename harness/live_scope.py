@@ -23,7 +23,8 @@ class LiveScope:
         self._live = live
         self._opened_us = live.elapsed_us()
         self._timeout_us = opened.timeout_us
-        self._deadline = deadline
+        self.deadline = deadline
+        """Its own, where that comes before those around it."""
         self._outer = outer
         self._inner: dict[str, LiveScope] = {}
         self._last = live.state.scopes[self.scope_id]
@@ -40,7 +41,7 @@ class LiveScope:
 
     def deadline_ns(self) -> int:
         """When its own deadline comes, on the run's clock; never before the run's where it has none."""
-        return self._live.deadline.at_ns if self._deadline is None else self._deadline.at_ns
+        return self._live.deadline.at_ns if self.deadline is None else self.deadline.at_ns
 
     def check_open(self) -> None:
         """Raise `ScopeExhausted` or `ScopeNotOpen` if nothing more may start in it."""
@@ -52,7 +53,7 @@ class LiveScope:
 
     def find_lateness(self) -> Excess | None:
         """The excess of having passed its own deadline, if it has."""
-        if self._deadline is None or not self._deadline.has_passed(self._live.monotonic_clock):
+        if self.deadline is None or not self.deadline.has_passed(self._live.monotonic_clock):
             return None
         return self.lateness()
 

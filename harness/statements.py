@@ -9,14 +9,28 @@ from harness.context import RunContext
 from harness.engine import Engine
 from harness.errors import InvalidInput, ScopeExhausted
 from harness.ids import check_code, check_name
+from harness.limits import ScopeLimits
 from harness.live import LiveRun
+from harness.nested import NestedScope
 
 
 class Statements:
-    """Flow, graph, answer and bytes of a run. None of these waits, so they are the same in every kind of harness."""
+    """Nested scopes, flow, graph, answer and bytes of a run.
+
+    None of these waits, so they are the same in every kind of harness.
+    """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+
+    def scope(
+        self, run: RunContext, name: str, *, limits: ScopeLimits | None = None, timeout_s: float | None = None
+    ) -> NestedScope:
+        """A part of the run to enter with `with`, with limits and a time-out of its own that only narrow (SPEC D5).
+
+        Passing one of them raises `ScopeExhausted` there, now and ever after; the run goes on.
+        """
+        return NestedScope(self._engine, run, name, limits, timeout_s)
 
     def select_flow(self, run: RunContext, flow: str) -> None:
         """Record which flow was chosen for the run, such as `CHAT_GRAPH` (SPEC D17)."""
