@@ -78,6 +78,7 @@ class LiveRun:
         """What the run answered and whether its bytes are kept; recorded with the termination."""
         self._wall_clock = wall_clock
         self._journal = journal
+        self._stream_id = run_stream(run_id)
         self._writer_id = writer_id
         self._started_ns = monotonic_clock.now_ns()
         self._state: RunState | None = None
@@ -108,15 +109,15 @@ class LiveRun:
     def event(self, model: type[E], /, **fields: Any) -> E:
         """A new event of this run, stamped with id and times unless `fields` has them; call with the lock held."""
         self._events += 1
-        stamp: dict[str, Any] = {
+        stamp = {
             "event_id": f"{self._writer_id}:{self._events}",
-            "stream_id": run_stream(self.run_id),
+            "stream_id": self._stream_id,
             "session_id": self.session_id,
             "run_id": self.run_id,
             "occurred_us": self._wall_clock.now_us(),
             "elapsed_us": self.elapsed_us(),
         }
-        return model(**(stamp | fields))
+        return model.model_validate(stamp | fields)
 
     def next_attempt_id(self) -> str:
         """An id for an attempt, unique in the run; call with the lock held."""
@@ -180,7 +181,11 @@ class LiveRun:
         self._submitted += 1
         if resumes:
             self.failure = None
-        number, known = self._submitted, Future[Recorded]()
+        number = self._submitted
+        if submitted.done() and _problem_of(submitted) is None:
+            self._durable, self._stored = state, number
+            return submitted
+        known: Future[Recorded] = Future()
         submitted.add_done_callback(lambda done: self._acknowledge(done, number, state, known))
         return known
 

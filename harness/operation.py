@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import FunctionType
 from typing import Any
 
 from harness.budget import tool_resource
@@ -61,7 +62,8 @@ def is_async(fn: Callable[..., Any]) -> bool:
     called = getattr(fn, "__call__", None)  # noqa: B004 - what it is like is asked next
     if called is None:
         raise InvalidInput("fn", f"must be callable, and {type(fn).__name__} is not")
-    for candidate in (fn, called):
-        if inspect.isgeneratorfunction(candidate) or inspect.isasyncgenfunction(candidate):
-            raise InvalidInput("fn", "is a generator function: what it does would happen after the boundary")
-    return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(called)
+    # How a plain function is called says nothing more of it.
+    candidates = (fn,) if isinstance(fn, FunctionType) else (fn, called)
+    if any(inspect.isgeneratorfunction(each) or inspect.isasyncgenfunction(each) for each in candidates):
+        raise InvalidInput("fn", "is a generator function: what it does would happen after the boundary")
+    return any(map(inspect.iscoroutinefunction, candidates))
