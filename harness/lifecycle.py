@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from dataclasses import dataclass
 from enum import Enum
 
 from harness.budget import Excess
+from harness.journal import Recorded
 
 
 class Outcome(Enum):
@@ -31,3 +33,12 @@ class Termination:
     """Monotonic microseconds from the run's start to the decision."""
     excess: Excess | None = None
     """The limit that ended the run, where one did."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """What telling a run to stop came to."""
+
+    decided: bool
+    """Whether this call decided the run's outcome."""
+    recorded: Future[Recorded] | None

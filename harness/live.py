@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from harness.budget import Excess
@@ -22,7 +21,7 @@ from harness.events import CancellationSignalled, RunEvent
 from harness.ids import boundary_path, run_stream
 from harness.interruption import Cause, Interruptions
 from harness.journal import Journal, Recorded, Submission
-from harness.lifecycle import Outcome, Termination
+from harness.lifecycle import Outcome, Stop, Termination
 from harness.lock import RunLock
 from harness.ordinals import Ordinals
 from harness.repeats import Repeats
@@ -35,15 +34,6 @@ E = TypeVar("E", bound=RunEvent)
 
 DEADLINE_PASSED = TypedFailure(FailureType.DEADLINE_EXCEEDED, "stopped at the run's deadline")
 RUN_STOPPED = TypedFailure(FailureType.CANCELLED, "stopped with the run")
-
-
-@dataclass(frozen=True, slots=True)
-class Stop:
-    """What telling a run to stop came to."""
-
-    decided: bool
-    """Whether this call decided the run's outcome."""
-    recorded: Future[Recorded] | None
 
 
 class LiveRun:
