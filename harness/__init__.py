@@ -22,6 +22,7 @@ from harness.errors import (
     ScopeExhausted,
     ScopeNotOpen,
     TerminationNotRecorded,
+    ToolDenied,
     UnknownClient,
     UnpricedModel,
 )
@@ -33,6 +34,7 @@ from harness.keys import ToolCallKeyFactory
 from harness.lifecycle import Outcome, Termination
 from harness.limits import Limits, ScopeLimits
 from harness.memory_journal import MemoryJournal
+from harness.policies import Decision, ToolRequest
 from harness.prices import Price, PriceTable
 from harness.retry import (
     AGENT_POLICY,
@@ -50,6 +52,7 @@ from harness.retry import (
 from harness.run import Harness
 from harness.state import RunState, evolve
 from harness.sync import SyncHarness
+from harness.tool_rules import ToolRules
 
 __all__ = [
     "AGENT_POLICY",
@@ -69,6 +72,7 @@ __all__ = [
     "CapturePolicy",
     "Content",
     "Deadline",
+    "Decision",
     "Declared",
     "Excess",
     "FailureType",
@@ -112,6 +116,9 @@ __all__ = [
     "TerminationNotRecorded",
     "TokenUsage",
     "ToolCallKeyFactory",
+    "ToolDenied",
+    "ToolRequest",
+    "ToolRules",
     "TypedFailure",
     "UnknownClient",
     "UnpricedModel",

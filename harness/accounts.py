@@ -6,7 +6,8 @@ scopes the outermost.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
@@ -81,10 +82,12 @@ class Accounts:
         for scope in self.scopes:
             scope.check_open()
 
-    def find_refusal(self, amounts: Mapping[str, int], call: Call | None = None) -> Excess | None:
-        """The deadline that has passed, or the limit that charging `amounts` and making `call` once more would pass."""
+    def find_refusal(self, amounts: Mapping[str, int], calls: Sequence[Call] = ()) -> Excess | None:
+        """The deadline that has passed, or the limit that charging `amounts` and making `calls` would pass."""
         for scope, account in self._each():
-            excess = self._lateness(scope) or find_excess(account, amounts) or self._repeat(scope, account.limits, call)
+            excess = (
+                self._lateness(scope) or find_excess(account, amounts) or self._repeat(scope, account.limits, calls)
+            )
             if excess is not None:
                 return _of(scope, excess)
         return None
@@ -95,7 +98,7 @@ class Accounts:
         return next(found, None)
 
     def would_reject(
-        self, amounts: Mapping[str, int], call: Call | None = None, /, **fields: str | None
+        self, amounts: Mapping[str, int], calls: Sequence[Call] = (), /, **fields: str | None
     ) -> list[e.LimitWouldReject]:
         """What to record with a charge that is let through: every observed limit that would have refused it (D13)."""
         found: list[Excess] = []
@@ -103,7 +106,7 @@ class Accounts:
             if account.observed:
                 reserved = reserved_in(self.live.state, scope.scope_id if scope is not None else None)
                 found += [_of(scope, excess) for excess in find_observed(account, amounts, reserved)]
-                if (repeat := self._repeat(scope, account.observed, call)) is not None:
+                if (repeat := self._repeat(scope, account.observed, calls)) is not None:
                     found.append(_of(scope, repeat))
         return [self.live.event(e.LimitWouldReject, **fields, **excess.as_fields()) for excess in found]
 
@@ -119,13 +122,13 @@ class Accounts:
         for repeats in (self.live.repeats, *(scope.repeats for scope in self.scopes)):
             repeats.add(call)
 
-    def refuse(self, excess: Excess, rejected: e.ReservationRejected) -> Future[Recorded]:
+    def refuse(self, excess: Excess, *rejected: e.RunEvent) -> Future[Recorded]:
         """End the run or the scope whose limit it is, and record that with the refusal in one append."""
         if excess.scope_id is not None:
-            return self.live.record(rejected, self._scope(excess.scope_id).exhausted(excess))
+            return self.live.record(*rejected, self._scope(excess.scope_id).exhausted(excess))
         is_late = excess.resource == DEADLINE
         reason = CancelReason.DEADLINE_EXCEEDED if is_late else CancelReason.BUDGET_EXHAUSTED
-        recorded = self.live.stop(reason, excess=excess, before=(rejected,)).recorded
+        recorded = self.live.stop(reason, excess=excess, before=rejected).recorded
         assert recorded is not None, "a run without an outcome has lost nothing"
         return recorded
 
@@ -169,13 +172,15 @@ class Accounts:
         is_late = live.deadline.has_passed(live.monotonic_clock)
         return Excess(DEADLINE, live.elapsed_us(), live.state.timeout_us) if is_late else None
 
-    def _repeat(self, scope: LiveScope | None, limits: Mapping[str, int], call: Call | None) -> Excess | None:
-        limit = None if call is None else limits.get("repeated_calls")
-        if call is None or limit is None:
+    def _repeat(self, scope: LiveScope | None, limits: Mapping[str, int], calls: Sequence[Call]) -> Excess | None:
+        limit = limits.get("repeated_calls")
+        if limit is None:
             return None
         repeats: Repeats = self.live.repeats if scope is None else scope.repeats
-        used = repeats.of(call)
-        return Excess(f"repeat:{call[0]}", used, limit, 1) if used + 1 > limit else None
+        for call, times in Counter(calls).items():
+            if (used := repeats.of(call)) + times > limit:
+                return Excess(f"repeat:{call[0]}", used, limit, times)
+        return None
 
 
 def _of(scope: LiveScope | None, excess: Excess) -> Excess:

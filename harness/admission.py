@@ -7,46 +7,61 @@ counts: if the run was told to stop by then, the operation is not invoked.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from typing import Any
 
 from harness import events as e
-from harness.accounts import Call
 from harness.attempt import Attempt
-from harness.budget import Excess
+from harness.budget import Excess, total
 from harness.cancellation import CancelReason
-from harness.content import Content
+from harness.content import SealedContent
 from harness.context import RunContext
 from harness.engine import Engine
-from harness.errors import LedgerUnavailable
-from harness.ids import boundary_path
+from harness.errors import HarnessError, LedgerUnavailable
 from harness.interruption import Cause, Interruption
 from harness.journal import Permit, Recorded
 from harness.live import DEADLINE_PASSED
-from harness.operation import Operation
-from harness.state import scope_of
+from harness.request import Request
 from harness.waiting import result_of
 
 MIN_PERMIT_TIMEOUT_S = 0.001
 """At the deadline a permit is still asked for, since the refusal is recorded too."""
 
+BATCH = "batch"
+BATCH_NAME = "tools"
 
-@dataclass(frozen=True, slots=True)
+
 class Admission:
-    """Attempt `number` of an operation asks to be let through."""
+    """Attempts ask to be let through, all or none of them; those that a policy denied are not counted among them.
 
-    engine: Engine
-    run: RunContext
-    operation: Operation
-    number: int
-    given: Content
-    interruption: Interruption
+    Several are a batch, with a boundary of its own at which they are charged together (SPEC D6).
+    """
 
-    async def attempt(self) -> Attempt:
-        """The attempt, recorded as started.
+    def __init__(
+        self,
+        engine: Engine,
+        run: RunContext,
+        requests: Sequence[Request],
+        interruption: Interruption,
+        batch: str | None = None,
+    ) -> None:
+        self.refusal: HarnessError | None = None
+        """What was raised because a limit refused these attempts, once it was."""
+        self._engine = engine
+        self._run = run
+        self._requests = requests
+        self._wanted = [request for request in requests if request.denial is None]
+        self._amounts = total(request.amounts for request in self._wanted)
+        self._calls = [request.call for request in self._wanted if request.call is not None]
+        self._interruption = interruption
+        self._batch = batch
 
-        Raises `RunEnded` or `ScopeExhausted` if the run or a scope has ended or this attempt would pass a limit of
-        it, `LedgerUnavailable` if it cannot be recorded; the operation must not be invoked then.
+    async def attempts(self) -> list[Attempt]:
+        """Those that no policy denied, recorded as started.
+
+        Raises `RunEnded` or `ScopeExhausted` if the run or a scope has ended or they would pass a limit of it,
+        `LedgerUnavailable` if it cannot be recorded; no operation must be invoked then.
         """
         permit = await self._permit()
         try:
@@ -55,117 +70,111 @@ class Admission:
             # Only until the start is durable: an operation that crosses boundaries itself must not wait for itself.
             permit.release()
 
-    async def _admitted(self) -> Attempt:
-        live, accounts = self.run.live, self.run.accounts
+    async def _admitted(self) -> list[Attempt]:
+        live, accounts = self._run.live, self._run.accounts
+        attempts: list[Attempt] = []
         with live.lock:
             accounts.check_not_ended()
-            if (excess := accounts.find_refusal(self._amounts, self._call)) is None:
-                attempt, recorded = self._start()
+            excess = self._excess()
+            if excess is None:
+                attempts, recorded = self._start()
             else:
                 recorded = self._refuse(excess)
         if excess is not None:
-            refused = accounts.error(excess)
-            self.interruption.arm(self.engine.close_timeout_s, Cause(refused, lambda: refused))
+            refused = self.refusal = accounts.error(excess)
+            self._interruption.arm(self._engine.close_timeout_s, Cause(refused, lambda: refused))
             await self._durable(recorded)
             raise refused
         try:
-            self.interruption.arm(self._remaining_s(), Cause(DEADLINE_PASSED, accounts.expire))
+            arm_deadline(self._engine, self._run, self._interruption)
             await self._durable(recorded)
             with live.lock:
                 accounts.check_open()
         except BaseException:
-            attempt.abandon(e.NOT_INVOKED)
+            for attempt in attempts:
+                attempt.abandon(e.NOT_INVOKED)
             raise
-        return attempt
-
-    @property
-    def _boundary(self) -> str:
-        operation = self.operation
-        return boundary_path(self.run.scope, operation.kind, operation.name, operation.ordinal, self.number)
-
-    @property
-    def _amounts(self) -> dict[str, int]:
-        return self.operation.amounts(len(self.given.data) if self._keeps_input else 0)
-
-    @property
-    def _call(self) -> Call | None:
-        """What counts as a repetition; another attempt at the same call is none."""
-        operation = self.operation
-        return (operation.name, self.given.fingerprint) if operation.kind == "tool" and self.number == 1 else None
-
-    @property
-    def _keeps_input(self) -> bool:
-        return self.given.is_kept(self.operation.capture(self.engine.capture, "input"))
-
-    def _remaining_s(self) -> float:
-        return self.run.live.deadline.remaining_ns(self.engine.monotonic_clock) / 1e9
+        return attempts
 
     async def _permit(self) -> Permit:
-        live = self.run.live
+        live = self._run.live
         if live.termination is not None:
             raise live.ended()
         try:
-            return await self.engine.permit(max(self._remaining_s(), MIN_PERMIT_TIMEOUT_S))
+            return await self._engine.permit(max(_remaining_s(self._engine, self._run), MIN_PERMIT_TIMEOUT_S))
         except LedgerUnavailable:
             live.check_running()
             live.stop(CancelReason.LEDGER_UNAVAILABLE)
             raise
 
-    def _start(self) -> tuple[Attempt, Future[Recorded]]:
-        """Charge the attempt and record its start, in one append; lock held."""
-        live, operation, engine = self.run.live, self.operation, self.engine
-        attempt = Attempt(engine, self.run, operation, self.number, live.next_attempt_id())
-        sealed, is_new = live.sealer.seal(self.given, keep=self._keeps_input)
-        is_ambiguous = any(other.scope == scope_of(attempt.boundary) for other in live.state.open_attempts.values())
-        accounts, call, amounts = self.run.accounts, self._call, self._amounts
-        named = {"kind": operation.kind, "name": operation.name}
-        granted = attempt.event(e.ReservationGranted, usage=amounts, scope_id=accounts.scope_id, **named)
-        would = accounts.would_reject(amounts, call, **attempt.stamp, **named)
-        if call is not None:
+    def _excess(self) -> Excess | None:
+        """What does not let all of them through; where none is left to let through, a deadline may still raise."""
+        if self._wanted:
+            return self._run.accounts.find_refusal(self._amounts, self._calls)
+        self._run.accounts.check_open()
+        return None
+
+    def _start(self) -> tuple[list[Attempt], Future[Recorded]]:
+        """Charge the attempts and record their start, with what policies decided, in one append; lock held."""
+        decided: list[e.RunEvent] = []
+        attempts: list[Attempt] = []
+        starts: list[e.RunEvent] = []
+        contents: list[SealedContent] = []
+        for request in self._requests:
+            sealed, is_new = request.sealed()
+            contents += [sealed] if is_new else []
+            decided += request.decided(sealed.digest)
+            if request.denial is None:
+                attempt, started = request.started(sealed)
+                attempts.append(attempt)
+                starts.append(started)
+        charged = self._charged(attempts[0]) if attempts else []
+        return attempts, self._run.live.record(*decided, *charged, *starts, contents=tuple(contents))
+
+    def _charged(self, first: Attempt) -> list[e.RunEvent]:
+        """The reservation, and the observed limits that would have refused it; lock held."""
+        live, accounts = self._run.live, self._run.accounts
+        fields = self._stamp if self._batch is not None else self._stamp | {"attempt_id": first.attempt_id}
+        granted = live.event(e.ReservationGranted, usage=self._amounts, scope_id=accounts.scope_id, **fields)
+        would = accounts.would_reject(self._amounts, self._calls, **fields)
+        for call in self._calls:
             accounts.remember(call)
-        started = attempt.event(
-            e.AttemptStarted,
-            **named,
-            scope_id=accounts.scope_id,
-            operation=str(operation.operation),
-            attempt=self.number,
-            max_attempts=operation.policy.max_attempts,
-            model=operation.model,
-            call_id=operation.call_id,
-            tool_key=operation.tool_key,
-            effect=operation.effect,
-            timeout_us=None if attempt.timeout_s is None else round(attempt.timeout_s * 1_000_000),
-            ambiguous=True if is_ambiguous else None,
-            input_digest=sealed.digest,
-            input_bytes=sealed.size_bytes,
-            input_stored=self._keeps_input,
-        )
-        return attempt, live.record(granted, *would, started, contents=(sealed,) if is_new else ())
+        return [granted, *would]
 
     def _refuse(self, excess: Excess) -> Future[Recorded]:
-        """End the run or scope at the limit that this attempt would pass, and record both; lock held."""
-        live, operation = self.run.live, self.operation
-        rejected = live.event(
-            e.ReservationRejected,
-            boundary=self._boundary,
-            parent_attempt_id=self.run.attempt_id,
-            kind=operation.kind,
-            name=operation.name,
-            **excess.as_fields(),
-        )
-        return self.run.accounts.refuse(excess, rejected)
+        """End the run or scope at the limit that they would pass, and record that with the refusal; lock held."""
+        decided = [event for request in self._requests for event in request.decided()]
+        rejected = self._run.live.event(e.ReservationRejected, **self._stamp, **excess.as_fields())
+        return self._run.accounts.refuse(excess, *decided, rejected)
+
+    @property
+    def _stamp(self) -> dict[str, Any]:
+        """Of the boundary at which they are charged."""
+        if self._batch is None:
+            return self._wanted[0].stamp
+        parent = self._run.attempt_id
+        return {"boundary": self._batch, "parent_attempt_id": parent, "kind": BATCH, "name": BATCH_NAME}
 
     async def _durable(self, recorded: Future[Recorded]) -> None:
-        live = self.run.live
+        live = self._run.live
         try:
             await result_of(recorded)
         except LedgerUnavailable:
             raise
         except asyncio.CancelledError as error:
             lost = live.failure
-            if isinstance(lost, LedgerUnavailable) and self.interruption.take(error) is not None:
+            if isinstance(lost, LedgerUnavailable) and self._interruption.take(error) is not None:
                 raise LedgerUnavailable(str(lost)) from error
             raise
         except Exception as error:
             # The run was ended or fenced by someone else, whose record is the outcome.
             raise live.ended() from error
+
+
+def arm_deadline(engine: Engine, run: RunContext, interruption: Interruption) -> None:
+    """Interrupt what is in flight when the deadline comes."""
+    interruption.arm(_remaining_s(engine, run), Cause(DEADLINE_PASSED, run.accounts.expire))
+
+
+def _remaining_s(engine: Engine, run: RunContext) -> float:
+    return run.live.deadline.remaining_ns(engine.monotonic_clock) / 1e9

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeGuard
 
@@ -149,6 +149,15 @@ def find_observed(
         if limit is not None and used + amount > limit and (amount or used - reserved.get(resource, 0) > limit):
             found.append(Excess(resource, used, limit, amount))
     return tuple(found)
+
+
+def total(amounts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """The sum, resource by resource."""
+    summed: dict[str, int] = {}
+    for each in amounts:
+        for resource, amount in each.items():
+            summed[resource] = summed.get(resource, 0) + amount
+    return summed
 
 
 def check_size(size_bytes: object) -> None:

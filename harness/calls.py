@@ -13,8 +13,8 @@ from harness.crossing import cross
 from harness.deadline import check_timeout
 from harness.engine import Engine
 from harness.errors import InvalidInput
-from harness.ids import check_code, check_name
-from harness.operation import Operation, is_async
+from harness.ids import check_name
+from harness.operation import Operation, check_effect, is_async
 from harness.options import GuardOptions, ModelOptions, ToolLabels, ToolOptions
 from harness.prices import usage_map
 from harness.retry import OperationKind
@@ -184,7 +184,7 @@ class Calls:
         labels = {
             "call_id": None if call_id is None else check_name("call_id", call_id),
             "tool_key": None if tool_key is None else check_name("tool_key", tool_key),
-            "effect": None if effect is None else check_code("effect", effect),
+            "effect": None if effect is None else check_effect(effect),
         }
         return self._cross(run, "tool", name, OperationKind.TOOL_CALL, fn, args, call, timeout_s=timeout_s, **labels)
 

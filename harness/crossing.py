@@ -24,6 +24,8 @@ from harness.engine import Engine
 from harness.errors import AttemptTimedOut, RunEnded
 from harness.interruption import Cause, Interruption
 from harness.operation import Operation
+from harness.policies import ask_policies
+from harness.request import Request
 from harness.retry import FailureType, TypedFailure
 from harness.waiting import result_of
 
@@ -31,30 +33,45 @@ from harness.waiting import result_of
 async def cross(engine: Engine, run: RunContext, operation: Operation) -> Any:
     """The operation's result; its own exception after the last permitted attempt.
 
-    Raises `RunEnded` where the run has ended, or ends before the operation, or a limit refuses the work;
-    `LedgerUnavailable` where it cannot be recorded; `AttemptTimedOut` where the last attempt took too long.
+    Raises `RunEnded` where the run has ended, or ends before the operation, or a limit refuses the work; `ToolDenied`
+    where a policy does; `LedgerUnavailable` where it cannot be recorded; `AttemptTimedOut` where the last attempt took
+    too long.
     """
     given = encode_content(operation.args)
     number = 1
     with run.live.interruptions.open() as interruption:
+        verdicts = await ask_policies(engine, run, operation)
         while True:
-            attempt = await Admission(engine, run, operation, number, given, interruption).attempt()
-            try:
-                result = await _invoke(attempt, interruption)
-                usage = reported_usage(result)
-            except BaseException as error:
-                cause = interruption.take(error)
-                delay_s = attempt.fail(error if cause is None else cause.failure)
-                if delay_s is None:
-                    if cause is None:
-                        raise
-                    raise cause.error() from error
-            else:
-                attempt.succeed(result, usage)
+            request = Request(engine, run, operation, number, given, verdicts)
+            attempts = await Admission(engine, run, (request,), interruption).attempts()
+            if (denial := request.denial) is not None:
+                raise denial
+            result, delay_s = await carry_out(attempts[0], interruption)
+            if delay_s is None:
                 return result
             interruption.disarm()
             await engine.sleep(delay_s)
             number += 1
+
+
+async def carry_out(attempt: Attempt, interruption: Interruption) -> tuple[Any, float | None]:
+    """The result of an operation that was let through, or the seconds after which to try again.
+
+    Its own exception where it failed for good, or what interrupted it.
+    """
+    try:
+        result = await _invoke(attempt, interruption)
+        usage = reported_usage(result)
+    except BaseException as error:
+        cause = interruption.take(error)
+        delay_s = attempt.fail(error if cause is None else cause.failure)
+        if delay_s is not None:
+            return None, delay_s
+        if cause is None:
+            raise
+        raise cause.error() from error
+    attempt.succeed(result, usage)
+    return result, None
 
 
 def reported_usage(result: object) -> TokenUsage | None:

@@ -12,6 +12,7 @@ from harness.content import CapturePolicy
 from harness.deadline import check_timeout
 from harness.errors import InvalidInput
 from harness.events import build_models
+from harness.hooks import Hook, check_hooks
 from harness.ids import IdSource, RandomIds
 from harness.journal import Journal, Permit
 from harness.limits import ScopeLimits
@@ -41,10 +42,18 @@ class Engine:
     prices: PriceTable | None = None
     """By which cost is reckoned; None does not reckon it."""
     threads: ToolThreads = field(default_factory=ToolThreads)
+    observers: tuple[Hook, ...] = ()
+    """Told what happened, once it is on record (`harness.observing`)."""
+    policies: tuple[Hook, ...] = ()
+    """Asked before each tool call; all must allow it (`harness.policies`)."""
+    hook_timeout_s: float = 5.0
+    """How long one observer or policy may take."""
 
     def __post_init__(self) -> None:
-        for name in ("close_timeout_s", "drain_timeout_s", "permit_timeout_s"):
+        for name in ("close_timeout_s", "drain_timeout_s", "permit_timeout_s", "hook_timeout_s"):
             check_timeout(name, getattr(self, name))
+        for name in ("observers", "policies"):
+            object.__setattr__(self, name, check_hooks(name, getattr(self, name)))
         if not isinstance(self.prices, PriceTable | None):
             raise InvalidInput("prices", f"must be a PriceTable, not {type(self.prices).__name__}")
         build_models()

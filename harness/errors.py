@@ -180,6 +180,23 @@ class HiddenRetriesEnabled(HarnessError, ValueError):
         super().__init__(f"{client} retries on its own: build it with {setting}")
 
 
+class ToolDenied(HarnessError):
+    """A policy denied a tool call: nothing of it was charged or invoked, and the run goes on."""
+
+    code = "tool_denied"
+
+    def __init__(
+        self, session_id: str, run_id: str, *, tool: str, call_id: str | None, policy: str, reason: str
+    ) -> None:
+        self.session_id = session_id
+        self.run_id = run_id
+        self.tool = tool
+        self.call_id = call_id
+        self.policy = policy
+        self.reason = reason
+        super().__init__(f"run {session_id}/{run_id}: policy {policy} denied tool {tool} ({reason})")
+
+
 class RunningLoop(HarnessError, RuntimeError):
     """Waiting here would keep an event loop from turning: there, use `Harness` and `await`."""
 

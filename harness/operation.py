@@ -15,6 +15,9 @@ from harness.errors import InvalidInput
 from harness.retry import RetryPolicy
 from harness.state import NOTHING
 
+EFFECTS = frozenset({"read", "write"})
+"""What a tool may be declared to do to the world."""
+
 
 @dataclass(frozen=True, slots=True)
 class Operation:
@@ -67,3 +70,10 @@ def is_async(fn: Callable[..., Any]) -> bool:
     if any(inspect.isgeneratorfunction(each) or inspect.isasyncgenfunction(each) for each in candidates):
         raise InvalidInput("fn", "is a generator function: what it does would happen after the boundary")
     return any(map(inspect.iscoroutinefunction, candidates))
+
+
+def check_effect(effect: object) -> str:
+    """`effect` if it is one that policies know, else `InvalidInput`."""
+    if not isinstance(effect, str) or effect not in EFFECTS:
+        raise InvalidInput("effect", f"must be read or write, not {effect!r}")
+    return effect

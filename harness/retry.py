@@ -12,7 +12,15 @@ from hashlib import sha256
 from types import MappingProxyType
 
 from harness.budget import TokenUsage
-from harness.errors import HarnessError, InvalidInput, LedgerUnavailable, RunEnded, ScopeExhausted, ScopeNotOpen
+from harness.errors import (
+    HarnessError,
+    InvalidInput,
+    LedgerUnavailable,
+    RunEnded,
+    ScopeExhausted,
+    ScopeNotOpen,
+    ToolDenied,
+)
 from harness.ids import check_code
 
 log = logging.getLogger(__name__)
@@ -48,6 +56,7 @@ class FailureType(Enum):
     INVALID_ARGUMENTS = "INVALID_ARGUMENTS"
     NO_EVIDENCE = "NO_EVIDENCE"
     BUSINESS_REJECTION = "BUSINESS_REJECTION"
+    DENIED = "DENIED"
     CANCELLED = "CANCELLED"
     DEADLINE_EXCEEDED = "DEADLINE_EXCEEDED"
     RUN_ENDED = "RUN_ENDED"
@@ -219,6 +228,7 @@ def tell(error: BaseException, classifiers: Iterable[Classifier] = ()) -> TypedF
 _BUILT_IN: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], FailureType], ...] = (
     ((RunEnded, LedgerUnavailable), FailureType.RUN_ENDED),
     ((ScopeExhausted, ScopeNotOpen), FailureType.SCOPE_ENDED),
+    (ToolDenied, FailureType.DENIED),
     (InvalidInput, FailureType.INVALID_ARGUMENTS),
     (asyncio.CancelledError, FailureType.CANCELLED),
     (TimeoutError, FailureType.TIMEOUT),

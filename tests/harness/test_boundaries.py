@@ -11,6 +11,7 @@ from harness import FailureType, Harness, InvalidInput, ManualClock, OperationKi
 from harness.admission import Admission
 from harness.content import encode_content
 from harness.operation import Operation
+from harness.request import Request
 from tests.harness.fakes import HandJournal, each, fail, harness_over, left_with, limits, only, say, types, until
 
 
@@ -298,7 +299,8 @@ async def test_an_attempt_ends_once_though_it_is_told_so_twice(harness: Harness,
         policy = run.retry_policies.of(OperationKind.TOOL_CALL)
         operation = Operation("tool", "say", OperationKind.TOOL_CALL, policy, ordinal, {}, say, True)
         with run.live.interruptions.open() as interruption:
-            attempt = await Admission(harness._engine, run, operation, 1, encode_content({}), interruption).attempt()
+            request = Request(harness._engine, run, operation, 1, encode_content({}))
+            (attempt,) = await Admission(harness._engine, run, (request,), interruption).attempts()
         attempt.abandon("NOT_AWAITED")
         attempt.succeed("late", None)
         attempt.fail(ValueError("late"))
