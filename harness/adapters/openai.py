@@ -7,7 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from harness.adapters.replies import SYSTEM_WALL_CLOCK, classify_sdk_error, loaded
 from harness.budget import TokenUsage, is_token_count
+from harness.clock import WallClock
 from harness.context import RunContext
 from harness.deadline import check_timeout
 from harness.hidden_retries import Declared, refuse_hidden_retries
@@ -119,26 +121,9 @@ def _known(tokens: object) -> int | None:
     return tokens if is_token_count(tokens) else None
 
 
-def classify(error: BaseException) -> FailureType | TypedFailure | None:
+def classify(error: BaseException, *, wall_clock: WallClock = SYSTEM_WALL_CLOCK) -> FailureType | TypedFailure | None:
     """What is known of the client's exceptions, with the delay that the provider asked for; None of any other."""
-    import openai
-
-    kinds: tuple[tuple[type[Exception], FailureType], ...] = (
-        (openai.APITimeoutError, FailureType.TIMEOUT),
-        (openai.APIConnectionError, FailureType.TRANSPORT),
-        (openai.RateLimitError, FailureType.RATE_LIMITED),
-        (openai.NotFoundError, FailureType.NOT_FOUND),
-        (openai.InternalServerError, FailureType.PROVIDER_ERROR),
-        (openai.APIStatusError, FailureType.REJECTED_REQUEST),
-        (openai.APIResponseValidationError, FailureType.MALFORMED_REPLY),
-        (json.JSONDecodeError, FailureType.MALFORMED_REPLY),
-    )
-    failure = next((failure for kind, failure in kinds if isinstance(error, kind)), None)
-    if failure is None or not isinstance(error, openai.APIStatusError):
-        return failure
-    return TypedFailure(failure, failure.value, retry_after_s=_seconds(error.response.headers.get("retry-after")))
-
-
-def _seconds(header: str | None) -> float | None:
-    """A `Retry-After` in seconds; None for a date or anything else."""
-    return float(header) if header is not None and header.isascii() and header.isdigit() else None
+    if isinstance(error, json.JSONDecodeError):
+        return FailureType.MALFORMED_REPLY
+    sdk = loaded("openai")
+    return None if sdk is None else classify_sdk_error(sdk, error, wall_clock)
