@@ -5,7 +5,7 @@ from harness.cancellation import CancelReason
 from harness.clock import ManualClock, MonotonicClock, SystemMonotonicClock, SystemWallClock, WallClock
 from harness.content import Capture, CapturePolicy, Content
 from harness.context import Run, RunContext
-from harness.deadline import Deadline
+from harness.deadline import REMAINING_HEADER, Deadline
 from harness.errors import (
     AlreadyTerminated,
     AttemptTimedOut,
@@ -57,6 +57,7 @@ from harness.tool_rules import ToolRules
 __all__ = [
     "AGENT_POLICY",
     "EVIDENCE_REPAIR_POLICY",
+    "REMAINING_HEADER",
     "ROUTER_POLICY",
     "SEMANTIC_GUARD_POLICY",
     "TECHNICAL_FAILURES",

@@ -25,9 +25,6 @@ from harness.live import DEADLINE_PASSED
 from harness.request import Request
 from harness.waiting import result_of
 
-MIN_PERMIT_TIMEOUT_S = 0.001
-"""At the deadline a permit is still asked for, since the refusal is recorded too."""
-
 BATCH = "batch"
 BATCH_NAME = "tools"
 
@@ -101,7 +98,7 @@ class Admission:
         if live.termination is not None:
             raise live.ended()
         try:
-            return await self._engine.permit(max(_remaining_s(self._engine, self._run), MIN_PERMIT_TIMEOUT_S))
+            return await self._engine.permit(_remaining_s(self._engine, self._run))
         except LedgerUnavailable:
             live.check_running()
             live.stop(CancelReason.LEDGER_UNAVAILABLE)

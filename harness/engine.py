@@ -21,6 +21,9 @@ from harness.retry import Classifier
 from harness.threads import ToolThreads
 from harness.waiting import result_of
 
+MIN_PERMIT_TIMEOUT_S = 0.001
+"""At the deadline a permit is still asked for, since a refusal is recorded too."""
+
 
 @dataclass(frozen=True, slots=True)
 class Engine:
@@ -65,7 +68,7 @@ class Engine:
 
     async def permit(self, remaining_s: float) -> Permit:
         """Room for one boundary; `LedgerUnavailable` if there is none in time."""
-        requested = self.journal.request_permit(min(self.permit_timeout_s, remaining_s))
+        requested = self.journal.request_permit(min(self.permit_timeout_s, max(remaining_s, MIN_PERMIT_TIMEOUT_S)))
         try:
             return await result_of(requested)
         except asyncio.CancelledError:

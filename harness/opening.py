@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from harness.clock import MonotonicClock
 from harness.content import Content, SealedContent, Sealer, encode_content
 from harness.deadline import Deadline, check_timeout
 from harness.engine import Engine
@@ -29,6 +30,7 @@ class Opening:
     session_id: str
     run_id: str
     timeout_s: float
+    until: Deadline | None
     policies: RetryPolicies
     fields: Mapping[str, Any]
     """Of `run.started`, without the envelope."""
@@ -48,9 +50,17 @@ class Opening:
             sealer=self.sealer,
         )
 
-    def events(self, live: LiveRun) -> tuple[RunEvent, ...]:
+    def deadline(self, clock: MonotonicClock) -> tuple[Deadline, int]:
+        """When the run must have stopped if it begins now, and the microseconds until then."""
+        now_ns = clock.now_ns()
+        at_ns = now_ns + round(self.timeout_s * 1_000_000_000)
+        if self.until is not None:
+            at_ns = min(at_ns, self.until.at_ns)
+        return Deadline(at_ns), max(0, at_ns - now_ns) // 1_000
+
+    def events(self, live: LiveRun, timeout_us: int) -> tuple[RunEvent, ...]:
         """The beginning; call with the run's lock held."""
-        return (live.event(RunStarted, elapsed_us=0, **self.fields),)
+        return (live.event(RunStarted, elapsed_us=0, timeout_us=timeout_us, **self.fields),)
 
 
 def open_run(
@@ -61,6 +71,7 @@ def open_run(
     query: str | bytes | None,
     limits: Limits,
     timeout_s: float,
+    deadline: Deadline | None,
     policies: RetryPolicies,
     agent: str | None,
     flow: str | None,
@@ -75,6 +86,8 @@ def open_run(
     check_id("session_id", session_id)
     run_id = check_id("run_id", engine.ids.run_id() if run_id is None else run_id)
     timeout_s = check_timeout("timeout_s", timeout_s)
+    if not isinstance(deadline, Deadline | None):
+        raise InvalidInput("deadline", f"must be a Deadline, not {type(deadline).__name__}")
     if not isinstance(limits, Limits):
         raise InvalidInput("limits", f"must be Limits, not {type(limits).__name__}")
     engine.check_priced(limits)
@@ -85,7 +98,6 @@ def open_run(
     asked, contents = _seal_query(engine, sealer, query, limits)
     fields = {
         "limits": limits.as_map(),
-        "timeout_us": round(timeout_s * 1_000_000),
         "agent": check_name("agent", name) if agent is not None else None,
         "agent_version": check_name("agent", version) if version else None,
         "flow": None if flow is None else check_code("flow", flow),
@@ -101,7 +113,7 @@ def open_run(
         **asked,
     }
     _check_size(fields)
-    return Opening(session_id, run_id, timeout_s, policies, fields, contents, sealer)
+    return Opening(session_id, run_id, timeout_s, deadline, policies, fields, contents, sealer)
 
 
 def _seal_query(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.calls import Calls
+from harness.deadline import Deadline
 from harness.engine import Engine
 from harness.journal import Journal
 from harness.limits import Limits
@@ -32,6 +33,7 @@ class Harness(Calls, Statements):
         session_id: str,
         limits: Limits,
         timeout_s: float,
+        deadline: Deadline | None = None,
         query: str | bytes | None = None,
         run_id: str | None = None,
         policies: RetryPolicies | None = None,
@@ -44,7 +46,11 @@ class Harness(Calls, Statements):
         continues_run_id: str | None = None,
         traceparent: str | None = None,
     ) -> RunScope:
-        """A run to enter with `async with`; `agent` is `name` or `name@version`. `InvalidInput` for any bad value."""
+        """A run to enter with `async with`; `agent` is `name` or `name@version`. `InvalidInput` for any bad value.
+
+        It has `timeout_s` seconds from when it is entered, but no longer than until `deadline`, such as that of the
+        run that it works for, here or in another process (`Deadline.from_header`).
+        """
         opening = open_run(
             self._engine,
             session_id=session_id,
@@ -52,6 +58,7 @@ class Harness(Calls, Statements):
             query=query,
             limits=limits,
             timeout_s=timeout_s,
+            deadline=deadline,
             policies=RetryPolicies() if policies is None else policies,
             agent=agent,
             flow=flow,

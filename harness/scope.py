@@ -13,7 +13,6 @@ from harness.cancellation import CancelReason
 from harness.capture import error_content, error_type, keep_content, seal_content
 from harness.content import SealedContent
 from harness.context import RunContext
-from harness.deadline import Deadline
 from harness.engine import Engine
 from harness.errors import AlreadyTerminated, HarnessError, IllegalEvent, InvalidInput, TerminationNotRecorded
 from harness.handles import Budget, Cancellation, Lifecycle, RunCapacity
@@ -43,12 +42,12 @@ class RunScope:
             raise InvalidInput("run", "was entered before: open a new one")
         self._was_entered = True
         engine, opening = self._engine, self._opening
-        deadline = Deadline.after(opening.timeout_s, engine.monotonic_clock)
-        permit = await engine.permit(opening.timeout_s)
+        deadline, timeout_us = opening.deadline(engine.monotonic_clock)
+        permit = await engine.permit(timeout_us / 1e6)
         try:
             live = self._live = opening.live_run(engine, deadline)
             with live.lock:
-                recorded = live.record(*opening.events(live), contents=opening.contents)
+                recorded = live.record(*opening.events(live, timeout_us), contents=opening.contents)
             await self._durable_beginning(live, recorded)
         finally:
             permit.release()
