@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from harness import events as e
 from harness.errors import IllegalEvent
-from harness.state.charges import charge_run, count_unknown, estimates_in, given_back, settlement
+from harness.state.charges import charge_run, charged, count_unknown, estimates_in, given_back, settlement
 from harness.state.records import NOTHING, OpenAttempt, Reservation, RunState
 
 T = TypeVar("T")
@@ -43,8 +43,10 @@ def _close(state: RunState, event: e.AttemptEvent, *, stored_bytes: int | None) 
     unsettled = state.unsettled_attempts
     if attempt.kind == "model":
         unsettled = {**unsettled, event.attempt_id: attempt}
-    closed = state._replace(open_attempts=_without(state.open_attempts, event.attempt_id), unsettled_attempts=unsettled)
-    return charge_run(closed, attempt.scope_ids, {"run_bytes": stored_bytes}) if stored_bytes else closed
+    kept = {"run_bytes": stored_bytes} if stored_bytes else NOTHING
+    usage, scopes = charged(state, attempt.scope_ids, kept)
+    still_open = _without(state.open_attempts, event.attempt_id)
+    return state._replace(open_attempts=still_open, unsettled_attempts=unsettled, usage=usage, scopes=scopes)
 
 
 def abandoned(state: RunState, event: e.AttemptAbandoned) -> RunState:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from harness.state.records import NOTHING, OpenAttempt, RunState
+from harness.state.records import NOTHING, OpenAttempt, RunState, ScopeState
 
 TOKENS = ("input_tokens", "output_tokens")
 ESTIMATES = frozenset({*TOKENS, "total_tokens", "cost_micros"})
@@ -13,18 +13,29 @@ ESTIMATES = frozenset({*TOKENS, "total_tokens", "cost_micros"})
 
 def charge(usage: Mapping[str, int], amounts: Mapping[str, int]) -> Mapping[str, int]:
     """Usage with `amounts` added; negative ones give back."""
-    return {**usage, **{name: usage.get(name, 0) + amount for name, amount in amounts.items()}}
+    charged = dict(usage)
+    for name, amount in amounts.items():
+        charged[name] = charged.get(name, 0) + amount
+    return charged
 
 
 def charge_run(state: RunState, scope_ids: tuple[str, ...], amounts: Mapping[str, int]) -> RunState:
     """The run and those of the scopes that are still open, charged with `amounts`."""
     if not amounts:
         return state
+    usage, scopes = charged(state, scope_ids, amounts)
+    return state._replace(usage=usage, scopes=scopes)
+
+
+def charged(
+    state: RunState, scope_ids: tuple[str, ...], amounts: Mapping[str, int]
+) -> tuple[Mapping[str, int], Mapping[str, ScopeState]]:
+    """The same as its parts, usage and scopes, for one copy of the state together with what else changes in it."""
     scopes = state.scopes
     if scope_ids:
-        charged = {key: scopes[key] for key in scope_ids if key in scopes}
-        scopes = {**scopes, **{key: each._replace(usage=charge(each.usage, amounts)) for key, each in charged.items()}}
-    return state._replace(usage=charge(state.usage, amounts), scopes=scopes)
+        inside = {key: scopes[key] for key in scope_ids if key in scopes}
+        scopes = {**scopes, **{key: each._replace(usage=charge(each.usage, amounts)) for key, each in inside.items()}}
+    return charge(state.usage, amounts), scopes
 
 
 def count_unknown(state: RunState, attempt: OpenAttempt, *, usage: int = 0, cost: int = 0) -> RunState:
