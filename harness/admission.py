@@ -98,7 +98,7 @@ class Admission:
         if live.termination is not None:
             raise live.ended()
         try:
-            return await self._engine.permit(_remaining_s(self._engine, self._run))
+            return await self._engine.permit(live.deadline.remaining_ns(live.monotonic_clock) / 1e9)
         except LedgerUnavailable:
             live.check_running()
             live.stop(CancelReason.LEDGER_UNAVAILABLE)
@@ -169,9 +169,6 @@ class Admission:
 
 
 def arm_deadline(engine: Engine, run: RunContext, interruption: Interruption) -> None:
-    """Interrupt what is in flight when the deadline comes."""
-    interruption.arm(_remaining_s(engine, run), Cause(DEADLINE_PASSED, run.accounts.expire))
-
-
-def _remaining_s(engine: Engine, run: RunContext) -> float:
-    return run.live.deadline.remaining_ns(engine.monotonic_clock) / 1e9
+    """Interrupt what is in flight when the deadline of its run or nested scope comes."""
+    remaining_s = run.deadline.remaining_ns(engine.monotonic_clock) / 1e9
+    interruption.arm(remaining_s, Cause(DEADLINE_PASSED, run.accounts.expire))

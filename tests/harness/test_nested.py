@@ -27,7 +27,19 @@ from harness import (
     TypedFailure,
     nested,
 )
-from tests.harness.fakes import HandJournal, each, harness_over, left_with, limits, only, race, say, types, until
+from tests.harness.fakes import (
+    HandJournal,
+    each,
+    harness_in_real_time,
+    harness_over,
+    left_with,
+    limits,
+    only,
+    race,
+    say,
+    types,
+    until,
+)
 
 
 @dataclass(frozen=True)
@@ -541,3 +553,39 @@ async def test_no_branch_has_the_identity_of_a_scope(harness: Harness):  # D7
     async with harness.run(session_id="s", limits=limits(), timeout_s=60) as run:
         with pytest.raises(InvalidInput, match="that of an attempt or nested scope"):
             run.branch("scope").branch("planner").branch("1").branch("1")
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_what_is_in_flight_at_a_scopes_deadline_is_stopped_and_the_run_goes_on(
+    journal: HandJournal, is_async: bool
+):  # D5, H2
+    harness = harness_in_real_time(journal)
+    go_on = threading.Event()
+
+    async def hang(run: RunContext) -> None:
+        await asyncio.Event().wait()
+
+    async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
+        with harness.scope(run, "outer", timeout_s=30) as outer, harness.scope(outer, "inner", timeout_s=0.05) as inner:
+            with pytest.raises(ScopeExhausted, match="scope/inner/1/1 of run s/r is exhausted: deadline_us"):
+                await harness.tool(inner, "hang", hang if is_async else lambda run: go_on.wait(30))
+            await harness.tool(outer, "say", say)
+        assert run.lifecycle.is_running
+        go_on.set()
+    events = journal.events("r")
+    assert only(events, "scope.exhausted").scope_id == "s2"
+    ended = only(events, "attempt.failed" if is_async else "attempt.abandoned")
+    assert ended.boundary == "scope/outer/1/1/scope/inner/1/1/tool/hang/1/1"
+    assert journal.state("r").outcome == "SUCCESS"
+
+
+async def test_a_start_that_is_not_durable_by_a_scopes_deadline_is_not_invoked(journal: HandJournal):  # D5, E3
+    harness = harness_in_real_time(journal)
+    async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
+        with harness.scope(run, "planner", timeout_s=0.05) as child:
+            journal.holds = True
+            with pytest.raises(ScopeExhausted, match="deadline_us"):
+                await harness.tool(child, "say", say)
+            journal.store_all()
+        await harness.tool(run, "say", say)
+    assert only(journal.events("r"), "attempt.abandoned").reason == "NOT_INVOKED"
