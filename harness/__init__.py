@@ -34,6 +34,7 @@ from harness.keys import ToolCallKeyFactory
 from harness.lifecycle import Outcome, Termination
 from harness.limits import Limits, ScopeLimits
 from harness.memory_journal import MemoryJournal
+from harness.observing import Observed
 from harness.policies import Decision, ToolRequest
 from harness.prices import Price, PriceTable
 from harness.retry import (
@@ -91,6 +92,7 @@ __all__ = [
     "ManualClock",
     "MemoryJournal",
     "MonotonicClock",
+    "Observed",
     "OperationKind",
     "OtherProcess",
     "Outcome",

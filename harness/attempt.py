@@ -6,6 +6,7 @@ run's block is left (SPEC D12).
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from harness import events as e
@@ -15,6 +16,7 @@ from harness.content import SealedContent, encode_content
 from harness.context import RunContext
 from harness.engine import Engine
 from harness.ids import boundary_path
+from harness.journal import Recorded
 from harness.live import LiveRun
 from harness.operation import Operation
 from harness.prices import usage_map
@@ -37,7 +39,7 @@ class Attempt:
         self.attempt_id = attempt_id
         self.boundary = boundary_path(run.scope, operation.kind, operation.name, operation.ordinal, number)
         self.live: LiveRun = run.live
-        self._run = run
+        self.run = run
         self._started_ns = engine.monotonic_clock.now_ns()
         self._was_left = False
         self.stamp = {
@@ -48,10 +50,13 @@ class Attempt:
         """What every event of this attempt says of it."""
         self.timeout_s = self._own_timeout_s()
         """Its own time-out, where that comes before the run's deadline."""
+        self.start: e.AttemptStarted | None = None
+        self.end: tuple[e.AttemptEvent, Future[Recorded]] | None = None
+        """The event of its end, once there is one, and its record."""
 
     def inside(self) -> RunContext:
         """The run as the operation sees it."""
-        return self._run.inside(self.operation.segments(self.number), self.attempt_id)
+        return self.run.inside(self.operation.segments(self.number), self.attempt_id)
 
     def event(self, model: type[E], /, **fields: Any) -> E:
         """A new event of this attempt; call with the run's lock held."""
@@ -116,16 +121,21 @@ class Attempt:
         return self.attempt_id in self.live.state.open_attempts
 
     def _record(
-        self, *events: e.RunEvent, contents: tuple[SealedContent, ...] = (), overflow: Excess | None = None
+        self,
+        end: e.AttemptEvent,
+        *events: e.RunEvent,
+        contents: tuple[SealedContent, ...] = (),
+        overflow: Excess | None = None,
     ) -> None:
         """Submit an end, unless the journal failed: then the next boundary or the exit says so (SPEC D1)."""
         if self.live.failure is None:
-            self.live.record(*events, contents=contents, is_awaited=False)
-            self._run.accounts.end_if_overrun(overflow)
+            recorded = self.live.record(end, *events, contents=contents, is_awaited=bool(self.engine.observers))
+            self.end = self.end or (end, recorded)
+            self.run.accounts.end_if_overrun(overflow)
 
     def _keep(self, role: str, content: Any) -> tuple[dict[str, Any], tuple[SealedContent, ...], Excess | None]:
         """Event fields and contents for what the operation gave; what does not fit is kept as size and digest (H9)."""
-        return keep_content(self._run.accounts, role, content, self.operation.capture(self.engine.capture, role))
+        return keep_content(self.run.accounts, role, content, self.operation.capture(self.engine.capture, role))
 
     def _settlement(self, usage: TokenUsage | None) -> tuple[e.RunEvent, ...]:
         if self.operation.kind != "model":
@@ -151,13 +161,13 @@ class Attempt:
         if self.live.termination is not None:
             return None, self.live.termination.reason
         delay_s = max(policy.delay_s(self.number, self.engine.ids.fraction()), told.retry_after_s or 0.0)
-        if delay_s * 1e9 >= self._run.deadline.remaining_ns(self.engine.monotonic_clock):
+        if delay_s * 1e9 >= self.run.deadline.remaining_ns(self.engine.monotonic_clock):
             return None, FailureType.DEADLINE_EXCEEDED.value
         return delay_s, None
 
     def _own_timeout_s(self) -> float | None:
         own_s = self.operation.timeout_s
-        remaining_ns = self._run.deadline.remaining_ns(self.engine.monotonic_clock)
+        remaining_ns = self.run.deadline.remaining_ns(self.engine.monotonic_clock)
         return own_s if own_s is not None and own_s * 1e9 < remaining_ns else None
 
     def _duration_us(self) -> int:

@@ -23,6 +23,7 @@ from harness.context import RunContext
 from harness.engine import Engine
 from harness.errors import AttemptTimedOut, RunEnded
 from harness.interruption import Cause, Interruption
+from harness.observing import observe_end, observe_start
 from harness.operation import Operation
 from harness.policies import ask_policies
 from harness.request import Request
@@ -59,18 +60,21 @@ async def carry_out(attempt: Attempt, interruption: Interruption) -> tuple[Any, 
 
     Its own exception where it failed for good, or what interrupted it.
     """
+    await observe_start(attempt)
     try:
         result = await _invoke(attempt, interruption)
         usage = reported_usage(result)
     except BaseException as error:
         cause = interruption.take(error)
         delay_s = attempt.fail(error if cause is None else cause.failure)
+        await observe_end(attempt, interruption, error=error if cause is None else cause.failure)
         if delay_s is not None:
             return None, delay_s
         if cause is None:
             raise
         raise cause.error() from error
     attempt.succeed(result, usage)
+    await observe_end(attempt, interruption, result=result)
     return result, None
 
 

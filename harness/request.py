@@ -105,6 +105,7 @@ class Request:
             input_bytes=sealed.size_bytes,
             input_stored=self.keeps_input,
         )
+        attempt.start = started
         return attempt, started
 
     @property
