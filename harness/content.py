@@ -132,6 +132,7 @@ class Sealer:
         self._new_salt = new_salt
         self._seen: OrderedDict[tuple[bytes, str], tuple[SealedContent, bool]] = OrderedDict()
         """Without their bytes, and whether these were submitted."""
+        self._erasure_count = 0
 
     def seal(self, content: Content, *, keep: bool) -> tuple[SealedContent, bool]:
         """The sealed content, and whether it, or what is to be kept of it, is new and so has to be submitted."""
@@ -146,6 +147,12 @@ class Sealer:
         if len(self._seen) > MAX_REMEMBERED_CONTENTS:
             self._seen.popitem(last=False)
         return sealed._replace(data=content.data) if is_new and keep else sealed, is_new
+
+    def note_erasures(self, erasure_count: int) -> None:
+        """Content of the run was erased so often: whatever recurs must not bring back an erased digest (SPEC D19)."""
+        if erasure_count > self._erasure_count:
+            self._erasure_count = erasure_count
+            self.forget()
 
     def forget(self) -> None:
         """Forget every salt: what was sealed may not have been stored."""

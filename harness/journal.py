@@ -33,6 +33,8 @@ class Recorded(NamedTuple):
     last_seq: int
     head_link: bytes
     """32 bytes: the link of the last event, which commits to everything before it in the run."""
+    erasure_count: int = 0
+    """How often content of the run was erased so far; once that grows, what was sealed before may be gone."""
 
 
 class Permit(Protocol):

@@ -264,6 +264,7 @@ class LiveRun:
         with self.lock:
             if error is None:
                 self._durable, self._stored = state, number
+                self.sealer.note_erasures(done.result().erasure_count)
             else:
                 self._lose(error)
         if error is None:

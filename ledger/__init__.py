@@ -1,8 +1,10 @@
 """Records every boundary that a run crosses, durably and once, and shows each run exactly as it happened."""
 
+from ledger.erasing import ErasureLimits, ErasureReport
 from ledger.errors import (
     AppendConflict,
     ConstraintViolated,
+    ContentNotFound,
     EventIdReused,
     InvalidCursor,
     LedgerError,
@@ -30,6 +32,7 @@ from ledger.records import (
     AgentStep,
     ChatSession,
     ContentView,
+    Erasure,
     Page,
     RecordedEvent,
     RunDetail,
@@ -45,7 +48,11 @@ __all__ = [
     "AppendConflict",
     "ChatSession",
     "ConstraintViolated",
+    "ContentNotFound",
     "ContentView",
+    "Erasure",
+    "ErasureLimits",
+    "ErasureReport",
     "EventIdReused",
     "InvalidCursor",
     "Ledger",

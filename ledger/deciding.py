@@ -20,7 +20,9 @@ from ledger.prepared import Append, PreparedEvent, prepare_event
 from ledger.projections.rows import SessionShare
 from ledger.projections.run import Changes, RunProjection, project
 
-OPEN_TO_ALL = frozenset({"cancellation.requested", "evaluation.recorded", "feedback.recorded", "case.recorded"})
+OPEN_TO_ALL = frozenset(
+    {"cancellation.requested", "evaluation.recorded", "feedback.recorded", "case.recorded", "content.erased"}
+)
 """Events that others than a running run's owner may append."""
 
 
@@ -173,7 +175,7 @@ class Draft:
             owner_id = None
         self.runs[append.run_id] = RunHead(append.session_id, seq, link, owner_id, owner_epoch, projection)
         self.changes.merge(changes)
-        return Recorded(first_seq, seq, link)
+        return Recorded(first_seq, seq, link, projection.erasure_count)
 
     def open_session(self, session_id: str, occurred_us: int) -> None:
         """Make the session's stream, unless it is there."""

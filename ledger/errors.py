@@ -34,6 +34,16 @@ class SessionNotFound(LedgerError, LookupError):
         super().__init__(f"there is no session {session_id}")
 
 
+class ContentNotFound(LedgerError, LookupError):
+    """No content has that digest, or not in that run."""
+
+    code = "content_not_found"
+
+    def __init__(self, digest: str) -> None:
+        self.digest = digest
+        super().__init__(f"there is no content {digest}")
+
+
 class InvalidCursor(LedgerError, ValueError):
     """A page was asked for with a cursor that no earlier page gave."""
 

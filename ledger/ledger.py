@@ -18,12 +18,15 @@ from harness.ids import IdSource, RandomIds, check_id
 from harness.journal import Recorded
 from ledger.annotations import evaluation, feedback
 from ledger.deciding import Setting
+from ledger.erasing import Eraser, ErasureLimits
 from ledger.errors import LedgerUnreadable
+from ledger.forgetting import Forgetting
 from ledger.migrate import OPEN_TIMEOUT_S, ensure_current, lock_of
 from ledger.reader import LedgerReader
 from ledger.rebuild import RebuildReport, rebuild_all
 from ledger.recovery import Recovery, recover
 from ledger.store.batch import Batch
+from ledger.store.erasing import SqliteErasing
 from ledger.store.lock import FileLock
 from ledger.store.owners import Owners
 from ledger.store.place import path_of
@@ -43,6 +46,7 @@ class _Parts:
     lock: FileLock
     owners: Owners
     owner: FileLock
+    store: SqliteStore
     writer: Writer
 
     def recover(self, clock: WallClock) -> Recovery:
@@ -60,15 +64,22 @@ class _Parts:
             self.lock.close()
 
 
-class Ledger:
+class Ledger(Forgetting):
     """An open ledger: one file, which any number of processes may have open at the same time."""
 
-    def __init__(self, path: Path, parts: _Parts, clock: WallClock, ids: IdSource) -> None:
+    def __init__(
+        self, path: Path, parts: _Parts, clock: WallClock, ids: IdSource, erasure_limits: ErasureLimits
+    ) -> None:
         self._path = path
         self._parts = parts
         self._reader = LedgerReader(path, clock)
         self._clock = clock
         self._ids = ids
+        self._eraser = Eraser(
+            SqliteErasing(parts.store, self._run, self._call, clock),
+            lambda: f"erasure-{ids.writer_id()}",
+            erasure_limits,
+        )
         self._closing: asyncio.Task[None] | None = None
 
     @classmethod
@@ -81,6 +92,7 @@ class Ledger:
         session_ttl_s: float | None = None,
         limits: WriterLimits | None = None,
         lock_timeout_s: float = LOCK_TIMEOUT_S,
+        erasure_limits: ErasureLimits | None = None,
     ) -> Ledger:
         """Open `sqlite:///FILE`, made or migrated where needed, and end the runs whose processes have died.
 
@@ -98,7 +110,7 @@ class Ledger:
             # The thread cannot be stopped; what it opens must not stay open.
             opening.add_done_callback(_close_unwanted)
             raise
-        return cls(path, parts, clock, ids)
+        return cls(path, parts, clock, ids, erasure_limits or ErasureLimits())
 
     @property
     def journal(self) -> Writer:
@@ -190,6 +202,7 @@ class Ledger:
     async def _close(self) -> None:
         try:
             await self._reader.close()
+            await self._eraser.tidy()
         finally:
             await asyncio.to_thread(self._parts.close)
 
@@ -204,6 +217,9 @@ class Ledger:
     async def _run(self, job: Callable[[Batch], T], *run_ids: str) -> T:
         # Whoever waits may be cancelled; the job is done all the same, or not at all.
         return await asyncio.shield(asyncio.wrap_future(self._parts.writer.run(job, run_ids)))
+
+    async def _call(self, action: Callable[[], T]) -> T:
+        return await asyncio.shield(asyncio.wrap_future(self._parts.writer.call(action)))
 
 
 def _open(
@@ -225,7 +241,7 @@ def _open(
             undo.callback(owner.close)
             setting = Setting(identity.ledger_id, owner_id, _event_ids(ids.writer_id()), session_ttl_us)
             store = SqliteStore(path, lock, setting, clock, lock_timeout_s=lock_timeout_s)
-            parts = _Parts(lock, owners, owner, Writer(store, limits))
+            parts = _Parts(lock, owners, owner, store, Writer(store, limits))
             undo.pop_all()
             undo.callback(parts.close)
             parts.recover(clock)

@@ -71,11 +71,22 @@ TOOLS = (
     .order_by(tool_invocation.c.invocation_no)
     .limit(_limit)
 )
-CONTENTS = sa.select(
-    content.c.digest, content.c.size_bytes, content.c.media_type, content.c.state, content.c.data
-).where(
-    content.c.stream_id == sa.bindparam("stream_id"),
-    content.c.digest.in_(sa.bindparam("digests", expanding=True)),
+CONTENTS = (
+    sa.select(
+        content.c.digest,
+        content.c.size_bytes,
+        content.c.media_type,
+        content.c.state,
+        content.c.data,
+        event.c.body.label("erasure"),
+    )
+    .select_from(
+        content.outerjoin(event, sa.and_(event.c.stream_id == content.c.stream_id, event.c.seq == content.c.erased_seq))
+    )
+    .where(
+        content.c.stream_id == sa.bindparam("stream_id"),
+        content.c.digest.in_(sa.bindparam("digests", expanding=True)),
+    )
 )
 EVENTS = (
     sa.select(

@@ -12,6 +12,16 @@ ContentState = Literal["stored", "digest_only", "erased"]
 
 
 @dataclass(frozen=True, slots=True)
+class Erasure:
+    """By whom, why and when a content was erased, as its run was told."""
+
+    erased_us: int
+    reason: str
+    actor: str | None
+    erasure_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class ContentView:
     """A piece of free-form content as it can be read today."""
 
@@ -22,6 +32,7 @@ class ContentView:
     state: ContentState
     data: bytes | None
     """The bytes, or None where only the digest was kept or the content was erased."""
+    erasure: Erasure | None = None
 
     @property
     def text(self) -> str | None:

@@ -1,7 +1,8 @@
 """Every table of a ledger, as the newest migration leaves them.
 
-`event` is the truth; `content` is what events name by digest; the others are projections, which a rebuild may replace
-at any time. Triggers are in the migrations: they are what each database needs to hold the rules for every connection.
+`event` is the truth; `content` is what events name by digest; `erasure` and `erased_run` hold what is left to do of
+erasures under way; the others are projections, which a rebuild may replace at any time. Triggers are in the migrations:
+they are what each database needs to hold the rules for every connection.
 """
 
 from __future__ import annotations
@@ -107,8 +108,37 @@ content = sa.Table(
     sa.Column("key_id", sa.Text),
     sa.Column("data", sa.LargeBinary),
     _required("state", sa.Text),
+    sa.Column("erased_seq", Int),
     sa.CheckConstraint("state IN ('stored', 'digest_only', 'erased')", name="content_state"),
     sa.CheckConstraint("(state = 'stored') = (data IS NOT NULL)", name="content_data"),
+)
+
+erasure = sa.Table(
+    "erasure",
+    metadata,
+    sa.Column("erasure_id", Id, primary_key=True),
+    _required("scope", sa.Text),
+    sa.Column("of_session_id", Id),
+    sa.Column("of_run_id", Id),
+    sa.Column("digest", Id),
+    sa.Column("before_us", Int),
+    _required("reason", sa.Text),
+    sa.Column("actor", sa.Text),
+    _required("is_marked", Int),
+    _required("run_count", Int),
+    _required("content_count", Int),
+    _required("size_bytes", Int),
+    sqlite_with_rowid=False,
+)
+
+erased_run = sa.Table(
+    "erased_run",
+    metadata,
+    sa.Column("erasure_id", Id, sa.ForeignKey("erasure.erasure_id"), primary_key=True),
+    sa.Column("stream_id", Id, sa.ForeignKey("stream.stream_id"), primary_key=True),
+    _required("content_count", Int),
+    _required("size_bytes", Int),
+    sqlite_with_rowid=False,
 )
 
 chat_session = sa.Table(

@@ -10,7 +10,16 @@ import sqlalchemy as sa
 
 from harness.state import OBSERVED, observed_in
 from ledger.query import PREVIEW_CHARS
-from ledger.records import AgentStep, ChatSession, ContentView, RecordedEvent, RunDetail, RunSummary, ToolInvocation
+from ledger.records import (
+    AgentStep,
+    ChatSession,
+    ContentView,
+    Erasure,
+    RecordedEvent,
+    RunDetail,
+    RunSummary,
+    ToolInvocation,
+)
 
 Contents = Mapping[str, ContentView]
 """By digest."""
@@ -110,6 +119,7 @@ def content_of(row: Row) -> ContentView:
         media_type=row["media_type"],
         state=row["state"],
         data=row["data"],
+        erasure=_erasure_of(row["erasure"]),
     )
 
 
@@ -177,6 +187,13 @@ def _resolve(digest: str | None, contents: Contents) -> ContentView | None:
     if digest is None:
         return None
     return contents.get(digest) or ContentView(digest, 0, "application/octet-stream", "erased", None)
+
+
+def _erasure_of(body: bytes | None) -> Erasure | None:
+    if body is None:
+        return None
+    said = orjson.loads(body)
+    return Erasure(said["occurred_us"], said["reason"], said.get("actor"), said["erasure_id"])
 
 
 def _text(data: bytes | None) -> str | None:

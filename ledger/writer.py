@@ -75,8 +75,7 @@ class _Waiting:
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    job: Callable[[Batch], Any]
-    run_ids: Sequence[str]
+    action: Callable[[], Any]
     future: Future[Any]
 
 
@@ -119,11 +118,15 @@ class Writer:
 
     def run(self, job: Callable[[Batch], T], run_ids: Sequence[str] = ()) -> Future[T]:
         """Run `job` in a write transaction of its own, in turn; `run_ids` are the runs that it looks at."""
+        return self.call(lambda: self._store.run(job, run_ids))
+
+    def call(self, action: Callable[[], T]) -> Future[T]:
+        """Call `action` in the writer's thread, in turn and outside any transaction."""
         if self._is_forked():
             return _refused_in_child()
         future: Future[T] = Future()
         future.set_running_or_notify_cancel()
-        self._put(_Job(job, run_ids, future))
+        self._put(_Job(action, future))
         return future
 
     def close(self, timeout_s: float | None = None) -> None:
@@ -248,7 +251,7 @@ class Writer:
 
     def _run(self, item: _Job) -> None:
         try:
-            result = self._store.run(item.job, item.run_ids)
+            result = item.action()
         except Exception as error:  # noqa: BLE001 - it is the caller's to see
             result = error
         _answer(item.future, result)

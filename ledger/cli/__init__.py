@@ -1,7 +1,8 @@
 """The ledger's commands of `tachograph`."""
 
+from ledger.cli.erase import erase, retention
 from ledger.cli.maintain import migrate, rebuild
 from ledger.cli.read import runs, show
 from ledger.cli.system import system
 
-__all__ = ["migrate", "rebuild", "runs", "show", "system"]
+__all__ = ["erase", "migrate", "rebuild", "retention", "runs", "show", "system"]

@@ -13,7 +13,7 @@ import click
 import orjson
 
 from harness.errors import HarnessError
-from ledger.errors import LedgerError, RunNotFound, SessionNotFound
+from ledger.errors import ContentNotFound, LedgerError, RunNotFound, SessionNotFound
 from ledger.records import ContentView
 
 P = ParamSpec("P")
@@ -41,7 +41,7 @@ def command(run: Callable[P, Awaitable[None]]) -> Callable[P, None]:
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
             asyncio.run(_as_coroutine(run(*args, **kwargs)))
-        except (RunNotFound, SessionNotFound) as error:
+        except (RunNotFound, SessionNotFound, ContentNotFound) as error:
             fail(str(error), EXIT_NOT_FOUND)
         except (LedgerError, HarnessError) as error:
             fail(str(error), EXIT_UNUSABLE)

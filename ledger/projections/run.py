@@ -47,6 +47,8 @@ class RunProjection(NamedTuple):
     case: CaseRow | None = None
     incidents: Mapping[str, int] = NOTHING
     """How often each thing happened that a plain course does not have."""
+    erasure_count: int = 0
+    """How often content of the run was erased."""
 
     @property
     def row(self) -> RunRow:
@@ -201,6 +203,8 @@ def _other(run: RunProjection, event: e.Event, changes: Changes) -> RunProjectio
             return run._replace(evaluations={**run.evaluations, event.evaluator: event})
         case e.FeedbackRecorded():
             return _case(run._replace(feedback=event), changes)
+        case e.ContentErased():
+            return run._replace(erasure_count=run.erasure_count + 1)
         case e.CaseRecorded() if run.case is None:
             case = CaseRow(
                 case_id=event.case_id,

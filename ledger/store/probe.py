@@ -15,7 +15,7 @@ from ledger.store.place import check_single_name
 
 FORMAT_VERSION = 1
 """What the stored bytes and tables mean; a program refuses a ledger whose version is above its own."""
-REVISIONS = ("0001", "0002", "0003")
+REVISIONS = ("0001", "0002", "0003", "0004")
 """The migrations this program knows, in order."""
 HEAD_REVISION = REVISIONS[-1]
 

@@ -71,7 +71,7 @@ class SqliteStore:
         self._lock_timeout_s = lock_timeout_s
         self._setting = setting
         self._clock = clock
-        self._path = path
+        self.path = path
         self._process_id = os.getpid()
         with lock.held(lock_timeout_s):
             self._connection = connect(path, lock_timeout_s)
@@ -116,6 +116,19 @@ class SqliteStore:
         with self._held(0.0 if is_idle else self._lock_timeout_s):
             self._checkpoint(mode)
 
+    def truncate_log(self) -> bool:
+        """Bring the whole log into the file and cut it to nothing; False if a reader is in the way."""
+        with self._held(self._lock_timeout_s):
+            return self._checkpoint("TRUNCATE")
+
+    def rewrite_file(self) -> None:
+        """Write the file anew with nothing in it but what the tables hold; others wait meanwhile."""
+        with self._held(self._lock_timeout_s):
+            try:
+                self._connection.execute("VACUUM")
+            except sqlite3.Error as error:
+                raise unavailable(error) from error
+
     def close(self) -> None:
         """Checkpoint and close, under the lock, since the last connection to close checkpoints by itself."""
         if os.getpid() != self._process_id:
@@ -132,7 +145,7 @@ class SqliteStore:
     def _held(self, timeout_s: float) -> Iterator[None]:
         """The lock, and the certainty that whoever opens the ledger next finds what is written now."""
         with self._lock.held(timeout_s):
-            if file_at(self._path) != self._file:
+            if file_at(self.path) != self._file:
                 raise LedgerUnavailable("the file was replaced or removed")
             yield
 
@@ -181,20 +194,22 @@ class SqliteStore:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
 
-    def _checkpoint(self, mode: str) -> None:
+    def _checkpoint(self, mode: str) -> bool:
         """Bring the log into the file, as far as no reader is in the way; what fails now is done another time."""
         self._commits = self._bytes = 0
         try:
             self._connection.execute("PRAGMA busy_timeout = 0")
-            self._connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchall()
+            (is_busy, *_) = self._connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()
+            return not is_busy
         except sqlite3.Error as error:
             log.warning("the ledger could not be checkpointed: %s", error)
+            return False
         finally:
             self._connection.execute(f"PRAGMA busy_timeout = {round(self._lock_timeout_s * 1000)}")
 
     def _wal_bytes(self) -> int:
         try:
-            return Path(f"{self._path}-wal").stat().st_size
+            return Path(f"{self.path}-wal").stat().st_size
         except OSError:
             return 0
 

@@ -24,7 +24,10 @@ def seal(value: object, *, keep: bool = True, salt: bytes = b"\x07" * 32) -> Sea
 class ScriptedRun:
     """Makes the events of one run, one millisecond apart."""
 
-    def __init__(self, run_id: str = "run-1", session_id: str = "session-1", *, writer_id: str = "w1") -> None:
+    def __init__(
+        self, run_id: str = "run-1", session_id: str = "session-1", *, writer_id: str = "w1", epoch_us: int = EPOCH_US
+    ) -> None:
+        self.epoch_us = epoch_us
         self.run_id = run_id
         self.session_id = session_id
         self.writer_id = writer_id
@@ -39,7 +42,7 @@ class ScriptedRun:
             "stream_id": run_stream(self.run_id),
             "session_id": self.session_id,
             "run_id": self.run_id,
-            "occurred_us": EPOCH_US + self.events_made * 1_000,
+            "occurred_us": self.epoch_us + self.events_made * 1_000,
             "elapsed_us": self.events_made * 1_000,
         }
         return model(**(stamp | fields))

@@ -148,7 +148,7 @@ def test_migrate_brings_an_older_ledger_up_to_date(call, tmp_path):
     lock.close()
     assert call(cli.runs, "--db", path).exit_code == 2
     result = call(cli.migrate, "--db", path, "--json")
-    assert (json.loads(result.stdout)["before"], json.loads(result.stdout)["revision"]) == ("0001", "0003")
+    assert (json.loads(result.stdout)["before"], json.loads(result.stdout)["revision"]) == ("0001", "0004")
     assert "is up to date" in call(cli.migrate, "--db", path).stdout
     assert call(cli.runs, "--db", path).exit_code == 0
 
@@ -187,3 +187,53 @@ def test_without_a_ledger_named_the_usage_says_so(call):
     result = call(cli.runs)
     assert result.exit_code == 2
     assert "--db" in result.stderr
+
+
+def test_erasing_asks_says_what_went_and_then_that_nothing_is_left(call, recorded):
+    where = ("session-0/run-0", "--db", recorded, "--actor", "dpo-1")
+    assert call(cli.erase, *where, "--dry-run").stdout == "would erase 6 contents (94 bytes) of 1 run\n"
+    refused = call(cli.erase, *where)
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    done = call(cli.erase, *where, "--yes")
+    assert done.stdout.startswith("erased 6 contents (94 bytes) of 1 run: gone from the tables, the log and the file (")
+    again = call(cli.erase, *where)
+    assert (again.exit_code, again.stdout) == (0, "nothing is left to erase\n")
+    assert "The disk is full." not in call(cli.show, "session-0/run-0", "--db", recorded).stdout
+    assert "erasure.finished" in call(cli.system, "--db", recorded).stdout
+
+
+def test_erasing_what_is_not_there_is_told_in_one_line(call, recorded):  # CASES 45
+    for args, line in (
+        (["session-1/run-0"], "there is no run run-0 in session session-1"),
+        (["--session", "session-9"], "there is no session session-9"),
+        (["--digest", "0" * 64], f"there is no content {'0' * 64}"),
+    ):
+        result = call(cli.erase, *args, "--yes", "--db", recorded)
+        assert (result.exit_code, result.stderr) == (1, f"Error: {line}\n")
+    for args in ([], ["run-0"], ["--digest", "x"], ["session-0/run-0", "--session", "session-0"]):
+        result = call(cli.erase, *args, "--yes", "--db", recorded)
+        assert (result.exit_code, len(result.stderr.splitlines())) == (2, 1)
+
+
+def test_nothing_unfinished_is_told_so(call, recorded):
+    assert call(cli.erase, "--finish", "--db", recorded).stdout == "no erasure is unfinished\n"
+    finished = json.loads(call(cli.erase, "--finish", "--db", recorded, "--json").stdout)
+    assert finished == {"erasure_count": 0, "stage": None, "problem": None}
+
+
+def test_retention_erases_what_is_old_enough(call, path):
+    async def record():
+        async with await Ledger.open(path) as ledger:
+            for number, epoch_us in enumerate((0, 4_000_000_000_000_000)):
+                for submission in ScriptedRun(f"run-{number}", epoch_us=epoch_us).whole():
+                    ledger.journal.submit(submission).result()
+
+    asyncio.run(record())
+    planned = json.loads(call(cli.retention, "--older-than", "90d", "--dry-run", "--json", "--db", path).stdout)
+    assert (planned["run_count"], planned["content_count"], planned["erasure_id"]) == (1, 6, None)
+    done = json.loads(call(cli.retention, "--older-than", "90d", "--json", "--db", path).stdout)
+    assert (done["run_count"], done["content_count"], done["stage"]) == (1, 6, "FILE")
+    assert call(cli.retention, "--older-than", "90d", "--db", path).stdout == "nothing is left to erase\n"
+    for age in ("90", "d", "-1d", "90y", "9999999999d"):
+        result = call(cli.retention, "--older-than", age, "--db", path)
+        assert (result.exit_code, len(result.stderr.splitlines())) == (2, 1)
