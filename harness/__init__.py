@@ -52,6 +52,7 @@ from harness.retry import (
 )
 from harness.run import Harness
 from harness.state import RunState, evolve
+from harness.stream import ModelStream
 from harness.sync import SyncHarness
 from harness.tool_rules import ToolRules
 
@@ -91,6 +92,7 @@ __all__ = [
     "Limits",
     "ManualClock",
     "MemoryJournal",
+    "ModelStream",
     "MonotonicClock",
     "Observed",
     "OperationKind",

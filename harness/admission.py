@@ -19,9 +19,8 @@ from harness.content import SealedContent
 from harness.context import RunContext
 from harness.engine import Engine
 from harness.errors import HarnessError, LedgerUnavailable
-from harness.interruption import Cause, Interruption
+from harness.interruption import DEADLINE_PASSED, Cause, Interruption
 from harness.journal import Permit, Recorded
-from harness.live import DEADLINE_PASSED
 from harness.request import Request
 from harness.waiting import result_of
 

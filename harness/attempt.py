@@ -62,25 +62,32 @@ class Attempt:
         """A new event of this attempt; call with the run's lock held."""
         return self.live.event(model, **self.stamp, **fields)
 
-    def succeed(self, result: object, usage: TokenUsage | None) -> None:
-        """Record that the operation returned `result`; above a limit, the run ends and later work is refused."""
-        duration_us = self._duration_us()
+    def succeed(self, result: object, usage: TokenUsage | None, **stream: int) -> None:
+        """Record that the operation returned `result`; above a limit, the run ends and later work is refused.
+
+        `stream` are the event's figures of a stream.
+        """
+        duration_us = self.elapsed_us()
         content = encode_content(result)
         with self.live.lock:
             if self._leave(usage, error=None):
                 fields, contents, overflow = self._keep("output", content)
-                end = self.event(e.AttemptSucceeded, duration_us=duration_us, **fields)
+                end = self.event(e.AttemptSucceeded, duration_us=duration_us, **fields, **stream)
                 self._record(end, *self._settlement(usage), contents=contents, overflow=overflow)
 
-    def fail(self, error: BaseException) -> float | None:
-        """Record that the operation raised; the seconds after which to try again, or None if it is final."""
-        duration_us = self._duration_us()
+    def fail(self, error: BaseException, *, usage: TokenUsage | None = None, **stream: int) -> float | None:
+        """Record that the operation raised; the seconds after which to try again, or None if it is final.
+
+        `usage` is what it had used so far, unless the error says. A stream that gave a chunk is not tried again.
+        """
+        duration_us = self.elapsed_us()
         told = tell(error, self.engine.classifiers)
         content = error_content(error)
         with self.live.lock:
-            if not self._leave(told.usage, error):
+            usage = told.usage or usage
+            if not self._leave(usage, error):
                 return None
-            delay_s, refused = self._next_delay_s(told)
+            delay_s, refused = self._next_delay_s(told, was_passed_on=bool(stream.get("output_chunks")))
             fields, contents, overflow = self._keep("error", content)
             end = self.event(
                 e.AttemptFailed,
@@ -89,9 +96,10 @@ class Attempt:
                 will_retry=delay_s is not None,
                 error_type=error_type(error),
                 **fields,
+                **stream,
             )
             retry = self._retry(told.failure, delay_s, refused)
-            self._record(end, *self._settlement(told.usage), *retry, contents=contents, overflow=overflow)
+            self._record(end, *self._settlement(usage), *retry, contents=contents, overflow=overflow)
             return delay_s
 
     def abandon(self, reason: str) -> None:
@@ -106,7 +114,7 @@ class Attempt:
         name = None if error is None else error_type(error)
         with self.live.lock:
             if self.attempt_id in self.live.state.abandoned_attempts:
-                fields = {"duration_us": self._duration_us(), "succeeded": error is None, "error_type": name}
+                fields = {"duration_us": self.elapsed_us(), "succeeded": error is None, "error_type": name}
                 self._record(self.event(e.AttemptFinishedLate, **fields), *self._settlement(usage))
 
     def _leave(self, usage: TokenUsage | None, error: BaseException | None) -> bool:
@@ -153,13 +161,15 @@ class Attempt:
             return (self.event(e.RetryRefused, failure=failure.value, reason=refused),)
         return ()
 
-    def _next_delay_s(self, told: TypedFailure) -> tuple[float | None, str | None]:
-        """Seconds until the next attempt, or None and, where only the run forbids it, why."""
+    def _next_delay_s(self, told: TypedFailure, *, was_passed_on: bool) -> tuple[float | None, str | None]:
+        """Seconds until the next attempt, or None and, where only the run or its output forbids it, why."""
         policy = self.operation.policy
         if not policy.permits(told.failure, self.number):
             return None, None
         if self.live.termination is not None:
             return None, self.live.termination.reason
+        if was_passed_on:
+            return None, "OUTPUT_PASSED_ON"
         delay_s = max(policy.delay_s(self.number, self.engine.ids.fraction()), told.retry_after_s or 0.0)
         if delay_s * 1e9 >= self.run.deadline.remaining_ns(self.engine.monotonic_clock):
             return None, FailureType.DEADLINE_EXCEEDED.value
@@ -170,5 +180,6 @@ class Attempt:
         remaining_ns = self.run.deadline.remaining_ns(self.engine.monotonic_clock)
         return own_s if own_s is not None and own_s * 1e9 < remaining_ns else None
 
-    def _duration_us(self) -> int:
+    def elapsed_us(self) -> int:
+        """Monotonic microseconds since its start."""
         return max(0, self.engine.monotonic_clock.now_ns() - self._started_ns) // 1_000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterable, Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 
@@ -14,13 +14,15 @@ from harness.deadline import check_timeout
 from harness.engine import Engine
 from harness.errors import InvalidInput
 from harness.ids import check_name
-from harness.operation import Operation, check_effect, is_async
+from harness.operation import Operation, check_effect, is_async, is_streaming
 from harness.options import GuardOptions, ModelOptions, ToolLabels, ToolOptions
 from harness.prices import usage_map
 from harness.retry import OperationKind
 from harness.state import NOTHING
+from harness.stream import ModelStream
 
 P = ParamSpec("P")
+S = TypeVar("S")
 T = TypeVar("T")
 
 
@@ -57,12 +59,30 @@ class Calls:
         `reserve` is an estimate of that usage: the step is refused before it is sent if the estimate, or what it
         would cost, would pass a limit; what is not used of it is given back. `UnpricedModel` if prices refuse `model`.
         """
-        model = None if model is None else check_name("model", model)
-        prices = self._engine.prices
-        if prices is not None:
-            prices.check_priced(model)
-        estimate = usage_map(prices, model, check_estimate(reserve))
-        return self._cross(run, "model", name, kind, fn, args, None, estimate, timeout_s=timeout_s, model=model)
+        estimate = self._estimate(model, reserve)
+        return self._cross(cross, run, "model", name, kind, fn, args, None, estimate, timeout_s=timeout_s, model=model)
+
+    def stream(
+        self,
+        run: RunContext,
+        name: str,
+        fn: Callable[..., AsyncIterable[T] | Awaitable[AsyncIterable[T]]],
+        *,
+        args: Mapping[str, Any] | None = None,
+        kind: OperationKind = OperationKind.DIAGNOSIS_AGENT,
+        model: str | None = None,
+        reserve: TokenUsage | None = None,
+        timeout_s: float | None = None,
+    ) -> ModelStream[T]:
+        """Call `fn(run, **args)` as a model step that gives an asynchronous iterator, and pass its chunks on.
+
+        `fn` is called in the event loop. The usage is the last `TokenUsage` that a chunk has as its `usage`; its
+        output the chunks' text (strings, or their `text` or `content`), else the list of them. `timeout_s` is for the
+        whole stream. The rest is as with `model`; a retry is possible until a chunk was passed on.
+        """
+        estimate = self._estimate(model, reserve)
+        start: Callable[..., ModelStream[T]] = ModelStream
+        return self._cross(start, run, "model", name, kind, fn, args, None, estimate, timeout_s=timeout_s, model=model)
 
     @overload
     def guard(
@@ -85,7 +105,7 @@ class Calls:
         timeout_s: float | None = None,
     ) -> Awaitable[Any]:
         """Call `fn(run, **args)` as a guard: a check whose verdict the run depends on; it is charged no calls."""
-        return self._cross(run, "guard", name, kind, fn, args, timeout_s=timeout_s)
+        return self._cross(cross, run, "guard", name, kind, fn, args, timeout_s=timeout_s)
 
     @overload
     def tool(
@@ -140,6 +160,7 @@ class Calls:
 
     def _cross(
         self,
+        start: Callable[[Engine, RunContext, Operation], S],
         run: RunContext,
         kind: str,
         name: str,
@@ -152,19 +173,28 @@ class Calls:
         *,
         timeout_s: float | None,
         **labels: str | None,
-    ) -> Awaitable[Any]:
+    ) -> S:
         policy = run.retry_policies.of(operation)
         timeout_s = None if timeout_s is None else check_timeout("timeout_s", timeout_s)
         if not isinstance(args, Mapping | None):
             raise InvalidInput("args", f"must be a mapping, not {type(args).__name__}")
         named = dict(args or {})
         call = call or (lambda inside: fn(inside, **named))
-        starts_here = is_async(fn)
+        starts_here = is_streaming(fn) if start is ModelStream else is_async(fn)
         ordinal = run.next_ordinal(kind, check_name("name", name))
         crossing = Operation(
             kind, name, operation, policy, ordinal, named, call, starts_here, estimate, timeout_s=timeout_s, **labels
         )
-        return cross(self._engine, run, crossing)
+        return start(self._engine, run, crossing)
+
+    def _estimate(self, model: str | None, reserve: TokenUsage | None) -> Mapping[str, int]:
+        """What each attempt at a model step reserves; refuses a model that may not be used."""
+        if model is not None:
+            check_name("model", model)
+        prices = self._engine.prices
+        if prices is not None:
+            prices.check_priced(model)
+        return usage_map(prices, model, check_estimate(reserve))
 
     def _tool(
         self,
@@ -186,7 +216,9 @@ class Calls:
             "tool_key": None if tool_key is None else check_name("tool_key", tool_key),
             "effect": None if effect is None else check_effect(effect),
         }
-        return self._cross(run, "tool", name, OperationKind.TOOL_CALL, fn, args, call, timeout_s=timeout_s, **labels)
+        return self._cross(
+            cross, run, "tool", name, OperationKind.TOOL_CALL, fn, args, call, timeout_s=timeout_s, **labels
+        )
 
     def _curry(self, run: RunContext, fn: Callable[..., Any], labels: ToolLabels) -> Callable[..., Any]:
         signature = inspect.signature(partial(fn, run))

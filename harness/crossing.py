@@ -17,14 +17,13 @@ from typing import Any
 from harness import events as e
 from harness.admission import Admission
 from harness.attempt import Attempt
-from harness.budget import TokenUsage
 from harness.content import encode_content
 from harness.context import RunContext
 from harness.engine import Engine
 from harness.errors import AttemptTimedOut, RunEnded
 from harness.interruption import Cause, Interruption
 from harness.observing import observe_end, observe_start
-from harness.operation import Operation
+from harness.operation import Operation, reported_usage
 from harness.policies import ask_policies
 from harness.request import Request
 from harness.retry import FailureType, TypedFailure
@@ -76,12 +75,6 @@ async def carry_out(attempt: Attempt, interruption: Interruption) -> tuple[Any, 
     attempt.succeed(result, usage)
     await observe_end(attempt, interruption, result=result)
     return result, None
-
-
-def reported_usage(result: object) -> TokenUsage | None:
-    """The `TokenUsage` that a reply carries as its `usage`, or None: unknown."""
-    usage = getattr(result, "usage", None)
-    return usage if isinstance(usage, TokenUsage) else None
 
 
 async def _invoke(attempt: Attempt, interruption: Interruption) -> Any:

@@ -14,8 +14,13 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from types import TracebackType
+from typing import Protocol
 
 from harness.lock import RunLock
+from harness.retry import FailureType, TypedFailure
+
+DEADLINE_PASSED = TypedFailure(FailureType.DEADLINE_EXCEEDED, "stopped at the deadline")
+RUN_STOPPED = TypedFailure(FailureType.CANCELLED, "stopped with the run")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +31,25 @@ class Cause:
     """As what the attempt in flight is recorded."""
     error: Callable[[], Exception]
     """Does what is due, and gives the error for the caller."""
+
+
+class InFlight(Protocol):
+    """What a run interrupts when it ends, and waits for."""
+
+    @property
+    def owner(self) -> object:
+        """The task that is inside, if one is; who owns something in flight is not interrupted by himself."""
+
+    @property
+    def thread_id(self) -> int | None:
+        """The thread that works for it at present, beside its task."""
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether nobody can interrupt it any more, as its loop has closed."""
+
+    def interrupt(self, cause: Cause) -> None:
+        """Interrupt as soon as its loop turns; safe from every thread."""
 
 
 class Interruption:
@@ -63,13 +87,12 @@ class Interruption:
             raise cause.error() from error
 
     @property
-    def task(self) -> asyncio.Task[object] | None:
+    def owner(self) -> asyncio.Task[object] | None:
         """The task that is inside; None once it has left."""
         return self._task
 
     @property
     def is_lost(self) -> bool:
-        """Whether nobody can interrupt it any more, as its loop has closed."""
         return self._loop.is_closed()
 
     @property
@@ -89,7 +112,6 @@ class Interruption:
             self._timer = None
 
     def interrupt(self, cause: Cause) -> None:
-        """Interrupt as soon as the task's loop turns; safe from every thread."""
         with contextlib.suppress(RuntimeError):  # The loop may have closed.
             self._loop.call_soon_threadsafe(self._stop, cause)
 
@@ -111,43 +133,43 @@ class Interruption:
 
 
 class Interruptions:
-    """Those of one run's crossings that are in flight. Any thread may use it."""
+    """What is in flight in one run. Any thread may use it."""
 
     __slots__ = ("_lock", "_open", "_waiting")
 
     def __init__(self, lock: RunLock) -> None:
         self._lock = lock
-        self._open: dict[Interruption, None] = {}
-        self._waiting: tuple[asyncio.Task[object] | None, Future[None]] | None = None
+        self._open: dict[InFlight, None] = {}
+        self._waiting: tuple[object, Future[None]] | None = None
 
     def open(self) -> Interruption:
         """One to enter."""
         return Interruption(self)
 
-    def add(self, interruption: Interruption) -> None:
+    def add(self, each: InFlight) -> None:
         with self._lock:
-            self._open[interruption] = None
+            self._open[each] = None
 
-    def remove(self, interruption: Interruption) -> None:
+    def remove(self, each: InFlight) -> None:
         with self._lock:
-            self._open.pop(interruption, None)
+            self._open.pop(each, None)
             if self._waiting is not None and not self._others(self._waiting[0]):
                 self._waiting[1].set_result(None)
                 self._waiting = None
 
     def interrupt_others(self, cause: Cause) -> None:
-        """Interrupt every crossing but those of the task or thread that tells them."""
+        """Interrupt everything but what belongs to the task or thread that says so."""
         here, thread_id = _current_task(), threading.get_ident()
         with self._lock:
-            told = {here}
-            for interruption in self._others(here):
+            told: set[object] = {here}
+            for each in self._others(here):
                 # A crossing within a crossing is stopped by what stops the outer one, which came first.
-                if interruption.task not in told and interruption.thread_id != thread_id:
-                    told.add(interruption.task)
-                    interruption.interrupt(cause)
+                if each.owner not in told and each.thread_id != thread_id:
+                    told.add(each.owner)
+                    each.interrupt(cause)
 
     def all_left(self) -> Future[None] | None:
-        """Completes once no other task is in a crossing; None if there is none now."""
+        """Completes once nothing is in flight but in this task; None if nothing is."""
         here = _current_task()
         with self._lock:
             if not self._others(here):
@@ -155,8 +177,8 @@ class Interruptions:
             self._waiting = here, Future()
             return self._waiting[1]
 
-    def _others(self, here: asyncio.Task[object] | None) -> list[Interruption]:
-        return [each for each in self._open if each.task is not here and not each.is_lost]
+    def _others(self, here: object) -> list[InFlight]:
+        return [each for each in self._open if each.owner is not here and not each.is_lost]
 
 
 def _current_task() -> asyncio.Task[object] | None:

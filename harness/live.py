@@ -19,21 +19,17 @@ from harness.deadline import Deadline
 from harness.errors import AlreadyTerminated, LedgerUnavailable, RunEnded
 from harness.events import CancellationSignalled, RunEvent
 from harness.ids import boundary_path, run_stream
-from harness.interruption import Cause, Interruptions
+from harness.interruption import DEADLINE_PASSED, RUN_STOPPED, Cause, Interruptions
 from harness.journal import Journal, Recorded, Submission
 from harness.lifecycle import Outcome, Stop, Termination
 from harness.lock import RunLock
 from harness.ordinals import Ordinals
 from harness.repeats import Repeats
-from harness.retry import FailureType, TypedFailure
 from harness.state import RunState, begin, evolve
 
 log = logging.getLogger(__name__)
 
 E = TypeVar("E", bound=RunEvent)
-
-DEADLINE_PASSED = TypedFailure(FailureType.DEADLINE_EXCEEDED, "stopped at the run's deadline")
-RUN_STOPPED = TypedFailure(FailureType.CANCELLED, "stopped with the run")
 
 
 class LiveRun:
@@ -221,9 +217,13 @@ class LiveRun:
             return Stop(True, recorded)
 
     def interrupt(self) -> None:
-        """Interrupt the crossings of other tasks, since the outcome has been decided."""
+        """Interrupt what is in flight in other tasks, since the outcome has been decided."""
+        self.interruptions.interrupt_others(self.cause())
+
+    def cause(self) -> Cause:
+        """Why work stops that the end of the run finds in flight."""
         is_late = self.cancel_reason is CancelReason.DEADLINE_EXCEEDED
-        self.interruptions.interrupt_others(Cause(DEADLINE_PASSED if is_late else RUN_STOPPED, self.ended))
+        return Cause(DEADLINE_PASSED if is_late else RUN_STOPPED, self.ended)
 
     def expire(self) -> RunEnded:
         """The deadline has come: the run ends, if it had not."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any
 
-from harness.budget import tool_resource
+from harness.budget import TokenUsage, tool_resource
 from harness.content import Capture, CapturePolicy
 from harness.context import RunContext
 from harness.errors import InvalidInput
@@ -77,3 +77,19 @@ def check_effect(effect: object) -> str:
     if not isinstance(effect, str) or effect not in EFFECTS:
         raise InvalidInput("effect", f"must be read or write, not {effect!r}")
     return effect
+
+
+def is_streaming(fn: Callable[..., Any]) -> bool:
+    """Whether calling `fn` can give a stream; `InvalidInput` if it cannot be called, or gives a plain generator."""
+    called = getattr(fn, "__call__", None)  # noqa: B004 - what it is like is asked next
+    if called is None:
+        raise InvalidInput("fn", f"must be callable, and {type(fn).__name__} is not")
+    if inspect.isgeneratorfunction(fn) or inspect.isgeneratorfunction(called):
+        raise InvalidInput("fn", "is a plain generator function: a stream is asynchronous")
+    return True
+
+
+def reported_usage(result: object) -> TokenUsage | None:
+    """The `TokenUsage` that a reply carries as its `usage`, or None: unknown."""
+    usage = getattr(result, "usage", None)
+    return usage if isinstance(usage, TokenUsage) else None

@@ -143,7 +143,7 @@ async def test_what_comes_after_the_block_was_left_is_for_nobody():
         pass
     interruption.interrupt(CAUSE)
     await asyncio.sleep(0.001)
-    assert (interruption.task, here().cancelling()) == (None, 0)
+    assert (interruption.owner, here().cancelling()) == (None, 0)
 
 
 async def test_an_interruption_that_the_block_swallows_leaves_nothing_behind():
