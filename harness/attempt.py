@@ -15,7 +15,6 @@ from harness.capture import error_content, error_type, keep_content
 from harness.content import SealedContent, encode_content
 from harness.context import RunContext
 from harness.engine import Engine
-from harness.ids import boundary_path
 from harness.journal import Recorded
 from harness.live import LiveRun
 from harness.operation import Operation
@@ -32,18 +31,20 @@ class Attempt:
     An abandoned operation that comes to its end after all ends with `finish_late`.
     """
 
-    def __init__(self, engine: Engine, run: RunContext, operation: Operation, number: int, attempt_id: str) -> None:
+    def __init__(
+        self, engine: Engine, run: RunContext, operation: Operation, number: int, boundary: str, attempt_id: str
+    ) -> None:
         self.engine = engine
         self.operation = operation
         self.number = number
         self.attempt_id = attempt_id
-        self.boundary = boundary_path(run.scope, operation.kind, operation.name, operation.ordinal, number)
+        self.boundary = boundary
         self.live: LiveRun = run.live
         self.run = run
         self._started_ns = engine.monotonic_clock.now_ns()
         self._was_left = False
         self.stamp = {
-            "boundary": self.boundary,
+            "boundary": boundary,
             "parent_attempt_id": run.attempt_id,
             "attempt_id": attempt_id,
         }
