@@ -80,7 +80,8 @@ def deciding_seq(trace: RunTrace, events: Sequence[RecordedEvent]) -> int:
     """The event that says most about how the run ended: the refusal that stopped it, else its end, else the last."""
     wanted = ("reservation.rejected",) if trace.run.summary.status == "BUDGET_EXHAUSTED" else ()
     for event_type in (*wanted, "run.terminated"):
-        found = [event.seq for event in events if event.type == event_type]
+        # What a nested scope refused ended that scope alone.
+        found = [event.seq for event in events if event.type == event_type and "scope_id" not in event.fields]
         if found:
             return found[-1]
     return events[-1].seq if events else 0

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ledger.records import ContentView
+from ledger.records import ContentView, ToolInvocation
 from viewer.present import json_tree
 from viewer.present.format import count, size
 from viewer.present.text import WINDOW_SIZE_BYTES, Window, shorten, window
@@ -12,6 +12,7 @@ PEEK_WINDOW_SIZE_BYTES = 2_048
 """How much of a content is on the page before somebody asks for it."""
 PEEK_TREE_SIZE_BYTES = 16_384
 PEEK_NODES_MAX = 120
+_ARGUMENT_CHARS_MAX = 28
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,3 +75,19 @@ def peek(content: ContentView | None) -> str:
     if content.data is None:
         return "erased" if content.state == "erased" else "digest only"
     return shorten(content.data[: PEEK_CHARS_MAX * 4].decode("utf-8", "replace"), PEEK_CHARS_MAX)
+
+
+def arguments(tool: ToolInvocation) -> str:
+    """A tool's arguments in a few words: the two that say most, words before numbers."""
+    if tool.input is None or tool.input.data is None:
+        return ""
+    tree = json_tree.parse(tool.input.data)
+    values = [(node.kind == "number", _value(node)) for node in tree.children] if tree else []
+    told = [value for _, value in sorted(values, key=lambda value: value[0]) if value]
+    return " · ".join(shorten(value, _ARGUMENT_CHARS_MAX) for value in told[:2])
+
+
+def _value(node: json_tree.Node) -> str:
+    if node.kind == "array":
+        return ", ".join(child.text for child in node.children[:6] if child.kind in ("string", "number"))
+    return node.text if node.kind in ("string", "number") else ""

@@ -4,9 +4,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import unquote
 
+from harness.state import OBSERVED
 from viewer.present.format import count, duration, size
 from viewer.present.text import shorten
-from viewer.present.words import plain, resource
+from viewer.present.words import amount, noun, plain, used_of
 
 Fields = Mapping[str, Any]
 
@@ -17,9 +18,11 @@ LINE_CHARS_MAX = 140
 
 
 def tone(event_type: str, fields: Fields) -> str:
-    """What colours the event's name: bad or good news, else its family, the part before the dot."""
+    """What colours the event's name: bad or good news, a warning, else its family, the part before the dot."""
     if event_type == "run.terminated":
         return "good" if fields.get("outcome") == "SUCCESS" else "bad"
+    if event_type == "limit.would_reject" or (event_type == "policy.decided" and fields.get("allowed") is False):
+        return "warn"
     return "bad" if event_type in _BAD_NEWS else event_type.partition(".")[0]
 
 
@@ -47,12 +50,21 @@ def _at(fields: Fields, *more: str) -> str:
 
 def _started(fields: Fields) -> str:
     attempts = f"attempt {fields['attempt']} of {fields['max_attempts']}" if fields["max_attempts"] > 1 else ""
-    return _at(fields, attempts, fields.get("model", ""), fields.get("effect", ""))
+    return _at(fields, attempts, fields.get("model", ""), fields.get("effect", ""), _timeout(fields))
+
+
+def _timeout(fields: Fields) -> str:
+    return f"at most {duration(fields['timeout_us'])}" if "timeout_us" in fields else ""
+
+
+def _first_output(fields: Fields) -> str:
+    return f"first output after {duration(fields['first_output_us'])}" if "first_output_us" in fields else ""
 
 
 def _failed(fields: Fields) -> str:
     retry = "will be retried" if fields["will_retry"] else ""
-    return _at(fields, plain(fields["failure"]), fields.get("error_type", ""), duration(fields["duration_us"]), retry)
+    lasted, first = duration(fields["duration_us"]), _first_output(fields)
+    return _at(fields, plain(fields["failure"]), fields.get("error_type", ""), lasted, first, retry)
 
 
 def _amounts(usage: Mapping[str, int] | None) -> str:
@@ -60,27 +72,25 @@ def _amounts(usage: Mapping[str, int] | None) -> str:
         return "unknown"
     if not usage:
         return "nothing charged"
-    return ", ".join(
-        f"{amount:,} {key[5:] if key.startswith('tool:') else _noun(key, amount)}" for key, amount in usage.items()
-    )
+    return ", ".join(_amount(key, number) for key, number in usage.items())
 
 
-def _noun(key: str, amount: int) -> str:
-    noun = resource(key).lower()
-    return noun.removesuffix("s") if amount == 1 else noun
+def _amount(key: str, number: int) -> str:
+    name = key.removeprefix(OBSERVED)
+    words = noun(name)
+    if number == 1 and not name.startswith("tool:"):
+        words = words.removesuffix("s")
+    return f"{amount(name, number)} {words}{'' if name == key else ' only observed'}"
 
 
 def _exhausted(fields: Fields) -> str:
-    text = size if fields["resource"] == "run_bytes" else count
-    used = f"{text(fields['used'])} of {text(fields['limit'])} used"
-    return _at(fields, f"{resource(fields['resource']).lower()}: {used}")
+    return _at(fields, used_of(fields["resource"], fields["used"], fields["limit"]))
 
 
 def _rejected(fields: Fields) -> str:
-    text = size if fields["resource"] == "run_bytes" else count
-    used = f"{text(fields['used'])} of {text(fields['limit'])} used"
-    own = fields["resource"] == f"tool:{fields['name']}"
-    return _at(fields, used if own else f"{resource(fields['resource']).lower()}: {used}")
+    is_own = fields["resource"] == f"tool:{fields['name']}"
+    used = used_of(fields["resource"], fields["used"], fields["limit"], named=not is_own)
+    return _at(fields, used, "a limit of its scope" if "scope_id" in fields else "")
 
 
 def _decided(fields: Fields) -> str:
@@ -89,12 +99,11 @@ def _decided(fields: Fields) -> str:
 
 
 def _scope_opened(fields: Fields) -> str:
-    timeout = f"at most {duration(fields['timeout_us'])}" if "timeout_us" in fields else ""
-    return _at(fields, _amounts(fields["limits"]) if fields["limits"] else "", timeout)
+    return _at(fields, _amounts(fields["limits"]) if fields["limits"] else "", _timeout(fields))
 
 
 def _terminated(fields: Fields) -> str:
-    over = f" · {resource(fields['resource']).lower()}" if "resource" in fields else ""
+    over = f" · {noun(fields['resource'])}" if "resource" in fields else ""
     same = fields["reason"] == fields["outcome"]
     return f"{plain(fields['outcome'])}{'' if same else ' · ' + plain(fields['reason'])}{over}"
 
@@ -128,7 +137,7 @@ _LINES: dict[str, Callable[[Fields], str]] = {
     "reservation.rejected": _rejected,
     "limit.would_reject": _rejected,
     "attempt.started": _started,
-    "attempt.succeeded": lambda f: _at(f, duration(f["duration_us"])),
+    "attempt.succeeded": lambda f: _at(f, duration(f["duration_us"]), _first_output(f)),
     "attempt.failed": _failed,
     "attempt.abandoned": lambda f: _at(f, plain(f["reason"])),
     "attempt.finished_late": lambda f: _at(f, "succeeded" if f["succeeded"] else "failed", duration(f["duration_us"])),

@@ -69,6 +69,12 @@ def size(size_bytes: int) -> str:
     raise AssertionError("unreachable")
 
 
+def money(micros: int) -> str:
+    """Micro-units of a currency exactly, as its units: `0.0012`, `0.25`, `1,204.00`, `0`."""
+    units, rest = divmod(micros, 1_000_000)
+    return f"{count(units)}.{f'{rest:06d}'.rstrip('0').ljust(2, '0')}" if micros else "0"
+
+
 def some(number: int, noun: str, nouns: str | None = None) -> str:
     """The same with small numbers in words: `one evidence repair`, `12 evidence repairs`."""
     spelled = _NUMBERS[number] if 0 <= number < len(_NUMBERS) else count(number)

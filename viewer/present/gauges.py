@@ -1,14 +1,14 @@
 """Limits as gauges: every limit the run has, how much of it is used, and which one ended the run."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ledger.records import RunDetail
-from viewer.present.format import count, size
-from viewer.present.words import resource
+from viewer.present.format import count
+from viewer.present.words import amount, resource
 
 _ORDER = ("model_calls", "tool_calls")
-_LAST = ("input_tokens", "output_tokens", "total_tokens", "run_bytes")
+_LAST = ("repeated_calls", "input_tokens", "output_tokens", "total_tokens", "cost_micros", "run_bytes")
 _TOKENS = ("input_tokens", "output_tokens", "total_tokens")
 HIGH_SHARE = 0.8
 COLUMNS_MAX = 9
@@ -25,24 +25,31 @@ class Gauge:
     """With its unit."""
     share: float
     """Used of the limit, 0 to 1."""
+    settled_share: float
+    """The same without what is only reserved."""
     tone: str
-    """`binding` for the limit that ended the run, else `high` or nothing."""
+    """`binding` for the limit that ended the run, `passed` for a passed one that is only observed, `high`, or nothing."""
+    observed: bool
+    """Whether what passes it is let through."""
     note: str
 
 
 def gauges(run: RunDetail, elapsed_us: int) -> tuple[Gauge, ...]:
-    """Time first, then calls, each tool, tokens, bytes, and any limit this viewer has no name for."""
+    """Time first, then calls, each tool, tokens, cost, bytes, and any limit this viewer has no name for."""
     bound = binding(run)
+    share = _share(elapsed_us, run.timeout_us)
     time = Gauge(
         key="time",
         label=resource("time"),
         used=_seconds(elapsed_us),
         limit=f"{_seconds(run.timeout_us)} s",
-        share=_share(elapsed_us, run.timeout_us),
+        share=share,
+        settled_share=share,
         tone=_tone("time", bound, elapsed_us, run.timeout_us),
+        observed=False,
         note="so far" if run.summary.status == "RUNNING" else "",
     )
-    return (time, *(_gauge(run, key, limit, bound) for key, limit in _limits(run)))
+    return (time, *(_gauge(run, key, bound) for key in _keys(run)))
 
 
 def columns(gauge_count: int) -> int:
@@ -57,44 +64,63 @@ def binding(run: RunDetail) -> str | None:
         return "time"
     if run.summary.status != "BUDGET_EXHAUSTED" or run.refused is None:
         return None
-    return str(run.refused.get("resource"))
+    key = str(run.refused.get("resource"))
+    return "repeated_calls" if key.startswith("repeat:") else key
 
 
-def _limits(run: RunDetail) -> Iterator[tuple[str, int]]:
-    tools = {key: limit for key, limit in run.limits.items() if key.startswith("tool:")}
-    default = run.limits.get("tool_default")
-    if default is not None:
-        tools |= {key: default for key in run.usage if key.startswith("tool:") and key not in tools}
+def _keys(run: RunDetail) -> Iterator[str]:
+    limits = {**run.limits, **run.observed_limits}
+    tools = {key for key in limits if key.startswith("tool:")}
+    if "tool_default" in limits:
+        tools |= {key for key in run.usage if key.startswith("tool:")}
         bound = binding(run)
-        if bound is not None and bound.startswith("tool:"):
-            tools.setdefault(bound, default)
+        tools |= {bound} if bound is not None and bound.startswith("tool:") else set()
     known = {*_ORDER, *_LAST, *tools, "tool_default"}
-    yield from ((key, run.limits[key]) for key in _ORDER if key in run.limits)
-    yield from sorted(tools.items())
-    yield from ((key, run.limits[key]) for key in _LAST if key in run.limits)
-    yield from sorted((key, limit) for key, limit in run.limits.items() if key not in known)
+    yield from (key for key in _ORDER if key in limits)
+    yield from sorted(tools)
+    yield from (key for key in _LAST if key in limits)
+    yield from sorted(limits.keys() - known)
 
 
-def _gauge(run: RunDetail, key: str, limit: int, bound: str | None) -> Gauge:
-    used = run.usage.get(key)
-    unknown = run.usage_unknown_count if key in _TOKENS else 0
-    text = size if key == "run_bytes" else count
-    shown = text(used or 0)
+def _limit(limits: Mapping[str, int], others: Mapping[str, int], key: str) -> int | None:
+    """The limit under its own name, else the default for tools that have none."""
+    own = limits.get(key)
+    return limits.get("tool_default") if own is None and key.startswith("tool:") and key not in others else own
+
+
+def _gauge(run: RunDetail, key: str, bound: str | None) -> Gauge:
+    enforced = _limit(run.limits, run.observed_limits, key)
+    limit = enforced if enforced is not None else _limit(run.observed_limits, run.limits, key) or 0
+    used, reserved = run.usage.get(key), run.reserved.get(key, 0)
+    unknown = run.usage_unknown_count if key in _TOKENS else run.cost_unknown_count if key == "cost_micros" else 0
+    shown = amount(key, used or 0)
     if unknown:
         shown = "unknown" if used is None else f"≥ {shown}"
+    notes = [
+        "only observed" if enforced is None else "",
+        f"{amount(key, reserved)} of it reserved" if reserved else "",
+        f"{unknown:,} not {'priced' if key == 'cost_micros' else 'reported'}" if unknown else "",
+    ]
+    is_repeat = key == "repeated_calls"
     return Gauge(
         key=key,
         label=resource(key),
-        used=shown,
-        limit=text(limit),
+        used=f"at most {count(limit)}" if is_repeat else shown,
+        limit="" if is_repeat else f"{amount(key, limit)}{_unit(run, key)}",
         share=_share(used or 0, limit),
-        tone=_tone(key, bound, used or 0, limit),
-        note=f"{unknown:,} not reported" if unknown else "",
+        settled_share=_share((used or 0) - reserved, limit),
+        tone=_tone(key, bound, used or 0, limit) if enforced is not None else "passed" if (used or 0) > limit else "",
+        observed=enforced is None,
+        note=" · ".join(filter(None, notes)),
     )
 
 
+def _unit(run: RunDetail, key: str) -> str:
+    return f" {run.currency}" if key == "cost_micros" and run.currency else ""
+
+
 def _share(used: int, limit: int) -> float:
-    return round(min(used / limit, 1.0), 4) if limit > 0 else 1.0
+    return round(min(max(used, 0) / limit, 1.0), 4) if limit > 0 else 1.0
 
 
 def _tone(key: str, bound: str | None, used: int, limit: int) -> str:

@@ -1,14 +1,13 @@
 """The lists of a trace page: steps, tools and events, a page of each, and one event in full."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ledger.records import AgentStep, ContentView, RecordedEvent, ToolInvocation
 from viewer.present import event_lines, json_tree
-from viewer.present.content import Block, block, peek, reply
-from viewer.present.format import count, plural
+from viewer.present.content import Block, arguments, block, peek, reply
+from viewer.present.format import count, duration, money, plural
 from viewer.present.links import TraceLinks
-from viewer.present.spans import arguments
 
 ROWS_PER_PAGE = 50
 EVENTS_PER_PAGE = 200
@@ -34,6 +33,8 @@ class WorkRow:
     facts: tuple[str, ...]
     """Model, attempts, tokens, effect: what there is."""
     status: str
+    warning: str
+    """What should not have happened in it."""
     scope: str
     start_us: int
     duration_us: int | None
@@ -73,10 +74,12 @@ class Inspector:
     """The page of the event list that holds it."""
 
 
-def step_rows(steps: Sequence[AgentStep], links: TraceLinks) -> tuple[list[WorkRow], Paging]:
+def step_rows(
+    steps: Sequence[AgentStep], links: TraceLinks, currency: str | None = None
+) -> tuple[list[WorkRow], Paging]:
     """A page of the model steps."""
     shown = steps[links.steps : links.steps + ROWS_PER_PAGE]
-    return [_step(step, links) for step in shown], paging(
+    return [_step(step, links, currency) for step in shown], paging(
         links.steps, len(shown), len(steps), ROWS_PER_PAGE, links.steps_from
     )
 
@@ -141,7 +144,7 @@ def paging(skipped: int, shown: int, total: int, page_size: int, href: Callable[
     )
 
 
-def _step(step: AgentStep, links: TraceLinks) -> WorkRow:
+def _step(step: AgentStep, links: TraceLinks, currency: str | None) -> WorkRow:
     tokens = [f"{count(amount)} {word}" for amount, word in _tokens(step) if amount is not None]
     attempts = plural(step.attempt_count, "attempt") if step.attempt_count > 1 else ""
     unknown = "tokens unknown" if not tokens and step.status == "SUCCESS" else ""
@@ -151,8 +154,9 @@ def _step(step: AgentStep, links: TraceLinks) -> WorkRow:
         key=key,
         number=step.step_no,
         name=step.name,
-        facts=tuple(filter(None, (step.model, attempts, *tokens, unknown))),
+        facts=tuple(filter(None, (step.model, attempts, *tokens, unknown, *_figures(step, currency), _bound(step)))),
         status=step.status,
+        warning=_warning(step),
         scope=step.scope,
         start_us=step.started_elapsed_us,
         duration_us=step.duration_us,
@@ -168,8 +172,9 @@ def _tool(tool: ToolInvocation, links: TraceLinks) -> WorkRow:
         key=key,
         number=tool.invocation_no,
         name=tool.tool_name,
-        facts=tuple(filter(None, (tool.effect or "effect not declared", tool.call_id))),
+        facts=tuple(filter(None, (tool.effect or "effect not declared", tool.call_id, _bound(tool)))),
         status=tool.status,
+        warning=_warning(tool),
         scope=tool.scope,
         start_us=tool.started_elapsed_us,
         duration_us=tool.duration_us,
@@ -181,6 +186,22 @@ def _tool(tool: ToolInvocation, links: TraceLinks) -> WorkRow:
 
 def _tokens(step: AgentStep) -> tuple[tuple[int | None, str], ...]:
     return (step.input_tokens, "in"), (step.output_tokens, "out")
+
+
+def _figures(step: AgentStep, currency: str | None) -> Iterator[str]:
+    if step.cost_micros is not None:
+        yield f"{money(step.cost_micros)} {currency or 'of cost'}"
+    if step.first_output_us is not None:
+        chunks = f" of {plural(step.output_chunks, 'chunk')}" if step.output_chunks is not None else ""
+        yield f"first output{chunks} after {duration(step.first_output_us)}"
+
+
+def _bound(row: AgentStep | ToolInvocation) -> str:
+    return "" if row.timeout_us is None else f"at most {duration(row.timeout_us)} an attempt"
+
+
+def _warning(row: AgentStep | ToolInvocation) -> str:
+    return plural(row.hidden_retry_count, "hidden request") if row.hidden_retry_count else ""
 
 
 def _peek(status: str, error: ContentView | None, failure: str | None) -> str:

@@ -1,21 +1,21 @@
-"""From a run's events to spans of time: attempts, the waits between them, and the work that was refused."""
+"""From a run's events to spans of time: attempts, the waits between them, and the work that was not let through."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 from urllib.parse import unquote
 
 from ledger.records import AgentStep, RecordedEvent, ToolInvocation
-from viewer.present import json_tree
-from viewer.present.format import count, duration
+from viewer.present.content import arguments
+from viewer.present.format import count, duration, some
+from viewer.present.scopes import Scopes, place
 from viewer.present.text import shorten
-from viewer.present.words import failure, plain, resource, scope_of
+from viewer.present.words import failure, plain, scope_of, used_of
 
 Kind = Literal["model", "tool", "guard", "wait"]
-State = Literal["ok", "failed", "running", "abandoned", "late", "refused", "wait"]
+State = Literal["ok", "failed", "running", "abandoned", "late", "refused", "denied", "passed", "wait"]
 
 NOTE_CHARS_MAX = 72
-_ARGUMENT_CHARS_MAX = 28
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,30 +35,39 @@ class Span:
     note: str = ""
     attempt: int = 1
     max_attempts: int = 1
+    place: tuple[str, ...] = ()
+    """The groups that it is drawn in, the outermost first; none for what lies outside any."""
+    warnings: tuple[str, ...] = ()
+    """Observed limits that it was let past."""
+    hidden_count: int = 0
+    """Requests that something in it sent beside the recorded one."""
+    first_us: int | None = None
+    """Of a stream: when its first output came, on the run's clock."""
+    timeout_us: int | None = None
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether it did what it should not have done, or was let past a limit."""
+        return bool(self.hidden_count or self.warnings or self.state == "passed")
 
 
 Work = AgentStep | ToolInvocation
 
 
 def spans_of(
-    events: Iterable[RecordedEvent], tools: Iterable[ToolInvocation] = (), steps: Iterable[AgentStep] = ()
+    events: Iterable[RecordedEvent],
+    tools: Iterable[ToolInvocation] = (),
+    steps: Iterable[AgentStep] = (),
+    scopes: Scopes | None = None,
 ) -> list[Span]:
     """All spans in the order they began; the rows lend the arguments and messages that events do not hold."""
     rows: dict[str, Work] = {tool.boundary: tool for tool in tools}
     # A step's message is that of its last failed attempt.
     rows |= {f"{step.boundary}/{step.attempt_count}": step for step in steps if step.status == "FAILED"}
-    found: dict[str, Span] = {}
+    reading = _Reading(rows, scopes or {})
     for event in events:
-        key = event.fields.get("attempt_id")
-        if event.type == "attempt.started":
-            found[str(key)] = _started(event, rows.get(event.fields["boundary"]))
-        elif event.type == "retry.scheduled":
-            found[f"wait {event.seq}"] = _wait(event)
-        elif event.type == "reservation.rejected":
-            found[f"refused {event.seq}"] = _refused(event)
-        elif key in found and event.type in _FURTHER:
-            found[key] = _FURTHER[event.type](found[key], event, rows.get(event.fields["boundary"]))
-    return sorted(map(_numbered, found.values()), key=lambda span: (span.start_us, span.seq))
+        reading.take(event)
+    return sorted(map(_told, reading.found.values()), key=lambda span: (span.start_us, span.seq))
 
 
 def spans_of_rows(steps: Iterable[AgentStep], tools: Iterable[ToolInvocation]) -> list[Span]:
@@ -68,9 +77,55 @@ def spans_of_rows(steps: Iterable[AgentStep], tools: Iterable[ToolInvocation]) -
 
 
 def _row_span(row: Work, kind: Kind, name: str) -> Span:
-    end_us = None if row.duration_us is None else row.started_elapsed_us + row.duration_us
+    start, state = row.started_elapsed_us, _STATES.get(row.status, "running")
+    end_us = None if row.duration_us is None else start + row.duration_us
     scope = tuple(unquote(segment) for segment in row.scope.split("/")) if row.scope else ()
-    return Span(0, scope, kind, _STATES.get(row.status, "running"), name, row.started_elapsed_us, end_us)
+    hidden = row.hidden_retry_count
+    return _told(Span(0, scope, kind, state, name, start, end_us, place=scope[:1], hidden_count=hidden))
+
+
+class _Reading:
+    """Takes a run's events in their order."""
+
+    def __init__(self, rows: Mapping[str, Work], scopes: Scopes) -> None:
+        self.found: dict[str, Span] = {}
+        self._rows = rows
+        self._scopes = scopes
+        self._scope_ids: dict[tuple[str, ...], str] = {}
+        self._passed: dict[str, list[str]] = {}
+
+    def take(self, event: RecordedEvent) -> None:
+        key = str(event.fields.get("attempt_id"))
+        if event.type == "attempt.started":
+            self._start(key, event)
+        elif event.type == "limit.would_reject" and "attempt_id" in event.fields:
+            self._let_past(key, event)
+        elif key in self.found and event.type in _FURTHER:
+            self.found[key] = _FURTHER[event.type](self.found[key], event, self._row(event))
+        elif event.type in _ALONE and event.fields.get("allowed") is not True:
+            self.found[f"alone {event.seq}"] = self._placed(_ALONE[event.type](event), event)
+
+    def _start(self, key: str, event: RecordedEvent) -> None:
+        span = _started(event, self._row(event))
+        if "scope_id" in event.fields:
+            self._scope_ids[span.scope] = event.fields["scope_id"]
+        self.found[key] = replace(self._placed(span, event), warnings=tuple(self._passed.pop(key, ())))
+
+    def _let_past(self, key: str, event: RecordedEvent) -> None:
+        """Most come in one append with the start of their attempt, before it."""
+        words = _past(event.fields)
+        if key in self.found:
+            self.found[key] = replace(self.found[key], warnings=(*self.found[key].warnings, words))
+        else:
+            self._passed.setdefault(key, []).append(words)
+
+    def _placed(self, span: Span, event: RecordedEvent) -> Span:
+        # A refusal names the scope whose limit it is, which may lie further out than the refused work.
+        scope_id = self._scope_ids.get(span.scope, event.fields.get("scope_id"))
+        return replace(span, place=place(self._scopes, span.scope, scope_id))
+
+    def _row(self, event: RecordedEvent) -> Work | None:
+        return self._rows.get(event.fields["boundary"])
 
 
 def _started(event: RecordedEvent, row: Work | None) -> Span:
@@ -86,14 +141,16 @@ def _started(event: RecordedEvent, row: Work | None) -> Span:
         note=arguments(row) if isinstance(row, ToolInvocation) else "",
         attempt=fields["attempt"],
         max_attempts=fields["max_attempts"],
+        timeout_us=fields.get("timeout_us"),
     )
 
 
-def _numbered(span: Span) -> Span:
-    """Which attempt it was, where it was not the only one."""
-    if span.max_attempts == 1 or (span.attempt == 1 and span.state == "ok"):
-        return span
-    return replace(span, note=_join(f"attempt {span.attempt} of {span.max_attempts}", span.note))
+def _told(span: Span) -> Span:
+    """With all that is to be said of it, warnings first, and which attempt it was where it was not the only one."""
+    hidden = some(span.hidden_count, "hidden request") if span.hidden_count else ""
+    is_one_of_many = span.max_attempts > 1 and (span.attempt > 1 or span.state != "ok")
+    number = f"attempt {span.attempt} of {span.max_attempts}" if is_one_of_many else ""
+    return replace(span, note=_join(hidden, *span.warnings, number, span.note))
 
 
 def _succeeded(span: Span, event: RecordedEvent, _: Work | None) -> Span:
@@ -103,7 +160,10 @@ def _succeeded(span: Span, event: RecordedEvent, _: Work | None) -> Span:
 def _failed(span: Span, event: RecordedEvent, row: Work | None) -> Span:
     said = row.error.text if row is not None and row.error is not None else None
     why = shorten(said, 48) if said else failure(event.fields["failure"])
-    return replace(_ended(span, event), state="failed", note=_join(span.note, why))
+    if event.fields["failure"] == "TIMEOUT" and span.timeout_us is not None:
+        why = f"stopped after its {duration(span.timeout_us)}"
+    ended = _ended(span, event)
+    return replace(ended, state="failed", note=_join(ended.note, why))
 
 
 def _abandoned(span: Span, event: RecordedEvent, _: Work | None) -> Span:
@@ -130,6 +190,10 @@ def _not_retried(span: Span, event: RecordedEvent, _: Work | None) -> Span:
     return replace(span, note=_join(span.note, f"not retried: {plain(event.fields['reason'])}"))
 
 
+def _retried_unseen(span: Span, _: RecordedEvent, __: Work | None) -> Span:
+    return replace(span, hidden_count=span.hidden_count + 1)
+
+
 def _wait(event: RecordedEvent) -> Span:
     start, delay = event.elapsed_us or 0, int(event.fields["delay_us"])
     scope = scope_of(event.fields["boundary"])
@@ -138,34 +202,43 @@ def _wait(event: RecordedEvent) -> Span:
 
 def _refused(event: RecordedEvent) -> Span:
     fields = event.fields
-    at = event.elapsed_us or 0
-    name = "" if fields["resource"] == f"tool:{fields['name']}" else f"{resource(fields['resource']).lower()}: "
-    note = f"refused · {name}{count(fields['used'])} of {count(fields['limit'])} used"
-    return Span(event.seq, scope_of(fields["boundary"]), _kind(fields["kind"]), "refused", fields["name"], at, at, note)
+    is_own = fields["resource"] == f"tool:{fields['name']}"
+    whose = "refused by its scope" if "scope_id" in fields else "refused"
+    used = used_of(fields["resource"], fields["used"], fields["limit"], named=not is_own)
+    return _at_once(event, "refused", f"{whose} · {used}")
+
+
+def _denied(event: RecordedEvent) -> Span:
+    return _at_once(event, "denied", f"denied by {event.fields['policy']} · {plain(event.fields['reason'])}")
+
+
+def _passed(event: RecordedEvent) -> Span:
+    return _at_once(event, "passed", _past(event.fields))
+
+
+def _past(fields: Mapping[str, Any]) -> str:
+    return f"only observed: {used_of(fields['resource'], fields['used'], fields['limit'])}"
+
+
+def _at_once(event: RecordedEvent, state: State, note: str) -> Span:
+    fields, at = event.fields, event.elapsed_us or 0
+    scope = scope_of(fields["boundary"])
+    return Span(event.seq, scope, _kind(fields["kind"]), state, fields["name"], at, at, shorten(note, NOTE_CHARS_MAX))
 
 
 def _ended(span: Span, event: RecordedEvent) -> Span:
-    return replace(span, seq=event.seq, end_us=span.start_us + int(event.fields["duration_us"]))
+    fields = event.fields
+    span = replace(span, seq=event.seq, end_us=span.start_us + int(fields["duration_us"]))
+    if "first_output_us" not in fields:
+        return span
+    first_us = int(fields["first_output_us"])
+    return replace(
+        span, first_us=span.start_us + first_us, note=_join(span.note, f"first output after {duration(first_us)}")
+    )
 
 
 def _kind(code: str) -> Kind:
     return "model" if code == "model" else "guard" if code == "guard" else "tool"
-
-
-def arguments(tool: ToolInvocation) -> str:
-    """A tool's arguments in a few words: the two that say most, words before numbers."""
-    if tool.input is None or tool.input.data is None:
-        return ""
-    tree = json_tree.parse(tool.input.data)
-    values = [(node.kind == "number", _value(node)) for node in tree.children] if tree else []
-    told = [value for _, value in sorted(values, key=lambda value: value[0]) if value]
-    return " · ".join(shorten(value, _ARGUMENT_CHARS_MAX) for value in told[:2])
-
-
-def _value(node: json_tree.Node) -> str:
-    if node.kind == "array":
-        return ", ".join(child.text for child in node.children[:6] if child.kind in ("string", "number"))
-    return node.text if node.kind in ("string", "number") else ""
 
 
 def _join(*parts: str) -> str:
@@ -174,11 +247,18 @@ def _join(*parts: str) -> str:
 
 _TOKENS = (("input_tokens", "in"), ("output_tokens", "out"))
 _STATES: dict[str, State] = {"SUCCESS": "ok", "FAILED": "failed", "ABANDONED": "abandoned", "LATE": "late"}
-_FURTHER: dict[str, Any] = {
+_FURTHER: dict[str, Callable[[Span, RecordedEvent, Work | None], Span]] = {
     "attempt.succeeded": _succeeded,
     "attempt.failed": _failed,
     "attempt.abandoned": _abandoned,
     "attempt.finished_late": _late,
     "usage.settled": _settled,
     "retry.refused": _not_retried,
+    "hidden_retry.detected": _retried_unseen,
+}
+_ALONE: dict[str, Callable[[RecordedEvent], Span]] = {
+    "retry.scheduled": _wait,
+    "reservation.rejected": _refused,
+    "policy.decided": _denied,
+    "limit.would_reject": _passed,
 }

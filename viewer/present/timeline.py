@@ -1,13 +1,14 @@
 """The geometry of a run's timeline, in per cent of its width, so that one drawing fits a desk and a phone.
 
-Rows are grouped by the first segment of their scope, which is the graph's node. A run with more rows than a page
-can carry is drawn as lanes: one line per group, bars that would touch the same pixel merged.
+Rows are grouped by the graph's node that they ran in and by the nested scope that they were charged to. A run with
+more rows than a page can carry is drawn as lanes: one line per group, bars that would touch the same pixel merged.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
+from viewer.present.groups import Gathered, gather
+from viewer.present.scopes import Scope, Scopes
 from viewer.present.spans import Kind, Span, State
 
 ROWS_MAX = 160
@@ -20,6 +21,7 @@ REFUSED_WIDTH = 1.1
 """Per cent; a refusal takes no time, and still is an outline."""
 _CHAR_WIDTH = 0.95
 """Per cent of the narrowest plot that draws notes beside bars."""
+_AT_ONCE = ("refused", "denied", "passed")
 _EDGE = 98.0
 """Where the run's end lies; the rest is air."""
 
@@ -41,7 +43,7 @@ class Note:
     text: str
     x: float
     side: str
-    """after, before or inside."""
+    """after, before or inside; over a scope's band."""
     full: str
     """The words uncut."""
 
@@ -59,15 +61,23 @@ class Row:
     seq: int
     start_us: int
     end_us: int | None
+    is_suspect: bool = False
+    first_x: float | None = None
+    """Where a stream's first output came."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The rows of one node; without a label those of the run itself."""
+    """The rows of one node or nested scope; without a label those of the run itself."""
 
     label: str
     band: Bar
     rows: tuple[Row, ...]
+    depth: int = 0
+    """How many groups it lies in."""
+    scope: Scope | None = None
+    note: Note | None = None
+    """Of a scope: its limits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,18 +102,18 @@ class Timeline:
     """The kinds and states that occur, for the legend."""
 
 
-def timeline(spans: Sequence[Span], length_us: int, *, cursor_us: int | None = None) -> Timeline:
+def timeline(
+    spans: Sequence[Span], length_us: int, *, scopes: Scopes | None = None, cursor_us: int | None = None
+) -> Timeline:
     """Lay out `spans` over `length_us`, the time from the run's start to its end or to its last event so far."""
     scale = _Scale(max(length_us, 1))
-    gathered = _gather(spans)
+    gathered = gather(spans, scopes or {})
     lanes = len(spans) > ROWS_MAX
-    make = _lane if lanes else _group
-    groups = tuple(make(label, members, scale) for label, members in gathered[:GROUPS_MAX])
     return Timeline(
         ticks=ticks(scale.length_us),
-        groups=groups,
+        groups=tuple(_group(each, scale, lanes=lanes) for each in gathered[:GROUPS_MAX]),
         cursor_x=None if cursor_us is None else scale.x(cursor_us),
-        shown_count=sum(len(members) for _, members in gathered[:GROUPS_MAX]),
+        shown_count=sum(len(each.spans) for each in gathered[:GROUPS_MAX]),
         total_count=len(spans),
         lanes=lanes,
         kinds=_legend(spans),
@@ -127,34 +137,36 @@ class _Scale:
     def bar(self, start_us: int, end_us: int | None, kind: Kind, state: State) -> Bar:
         x = self.x(start_us)
         width = (100.0 if end_us is None else self.x(end_us)) - x
-        width = max(round(width, 2), REFUSED_WIDTH if state == "refused" else WIDTH_MIN)
+        width = max(round(width, 2), REFUSED_WIDTH if state in _AT_ONCE else WIDTH_MIN)
         return Bar(min(x, 100.0 - width), width, kind, state)
 
 
-def _gather(spans: Sequence[Span]) -> list[tuple[str, list[Span]]]:
-    """Spans by group, groups by their first start; what lies outside any scope is grouped only with its neighbours."""
-    groups: dict[str, list[Span]] = {}
-    stretches = groupby(spans, key=lambda span: span.scope[0] if span.scope else "")
-    for index, (label, members) in enumerate(stretches):
-        groups.setdefault(label or f"\0{index}", []).extend(members)
-    return [("" if label.startswith("\0") else label, members) for label, members in groups.items()]
+def _group(gathered: Gathered, scale: _Scale, *, lanes: bool) -> Group:
+    scope = gathered.scope
+    start_us, end_us = gathered.start_us, gathered.end_us
+    return Group(
+        label=gathered.label,
+        band=scale.bar(start_us, end_us, "wait", "ok"),
+        rows=_lanes(gathered.spans, scale) if lanes else tuple(_row(span, scale) for span in gathered.spans),
+        depth=gathered.depth,
+        scope=scope,
+        note=_over(scope.words, scale.x(start_us)) if scope is not None and scope.words else None,
+    )
 
 
-def _group(label: str, members: list[Span], scale: _Scale) -> Group:
-    return Group(label, _band(members, scale), tuple(_row(span, scale) for span in members))
-
-
-def _lane(label: str, members: list[Span], scale: _Scale) -> Group:
+def _lanes(spans: Sequence[Span], scale: _Scale) -> tuple[Row, ...]:
     rows = []
     for kind in ("model", "tool", "guard", "wait"):
-        same = [span for span in members if span.kind == kind]
+        same = [span for span in spans if span.kind == kind]
         if same:
             bars = merge(scale.bar(span.start_us, span.end_us, span.kind, span.state) for span in same)
             state: State = "failed" if any(span.state == "failed" for span in same) else same[0].state
             name = f"{len(same):,} × {kind}"
             start_us, ends = same[0].start_us, [span.end_us for span in same if span.end_us is not None]
-            rows.append(Row(name, same[0].kind, state, 1, bars, None, same[0].seq, start_us, max(ends, default=None)))
-    return Group(label, _band(members, scale), tuple(rows))
+            suspect = any(span.is_suspect for span in same)
+            row = Row(name, same[0].kind, state, 1, bars, None, same[0].seq, start_us, max(ends, default=None), suspect)
+            rows.append(row)
+    return tuple(rows)
 
 
 def merge(bars: Iterable[Bar]) -> tuple[Bar, ...]:
@@ -172,10 +184,26 @@ def merge(bars: Iterable[Bar]) -> tuple[Bar, ...]:
 
 def _row(span: Span, scale: _Scale) -> Row:
     bar = scale.bar(span.start_us, span.end_us, span.kind, span.state)
-    label = f"model · {span.name}" if span.kind == "model" else span.name
-    depth = min(len(span.scope), 3)
-    note = place_note(span.note, bar) if span.note else None
-    return Row(label, span.kind, span.state, depth, (bar,), note, span.seq, span.start_us, span.end_us)
+    return Row(
+        label=f"model · {span.name}" if span.kind == "model" else span.name,
+        kind=span.kind,
+        state=span.state,
+        depth=min(len(span.scope), 3),
+        bars=(bar,),
+        note=place_note(span.note, bar) if span.note else None,
+        seq=span.seq,
+        start_us=span.start_us,
+        end_us=span.end_us,
+        is_suspect=span.is_suspect,
+        first_x=None if span.first_us is None else scale.x(span.first_us),
+    )
+
+
+def _over(text: str, x: float) -> Note:
+    """Words over a thin band, from where it begins, or so far left that they fit."""
+    room = int(100 / _CHAR_WIDTH) - 1
+    shown = text if len(text) <= room else text[: room - 1].rstrip() + "…"
+    return Note(shown, round(max(min(x, 99 - len(shown) * _CHAR_WIDTH), 0.0), 2), "over", text)
 
 
 def place_note(text: str, bar: Bar) -> Note:
@@ -194,15 +222,10 @@ def place_note(text: str, bar: Bar) -> Note:
     return Note(cut, round(bar.x + bar.width, 2) if after else bar.x, "after" if after else "before", text)
 
 
-def _band(members: list[Span], scale: _Scale) -> Bar:
-    ends = [span.end_us for span in members]
-    end = None if any(each is None for each in ends) else max(each for each in ends if each is not None)
-    return scale.bar(min(span.start_us for span in members), end, "wait", "ok")
-
-
 def _legend(spans: Sequence[Span]) -> tuple[str, ...]:
-    present = {span.kind for span in spans} | {span.state for span in spans}
-    order = ("model", "tool", "guard", "wait", "failed", "refused", "running", "abandoned", "late")
+    present: set[str] = {span.kind for span in spans} | {span.state for span in spans}
+    present |= {"suspect"} if any(span.is_suspect for span in spans) else set()
+    order = ("model", "tool", "guard", "wait", "failed", "refused", "denied", "running", "abandoned", "late", "suspect")
     return tuple(word for word in order if word in present)
 
 

@@ -3,14 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ledger.records import AgentStep, RecordedEvent, RunTrace
+from ledger.records import AgentStep, RecordedEvent, RunDetail, RunTrace
 from viewer.present import rows
 from viewer.present.content import Block
+from viewer.present.format import money
 from viewer.present.gauges import Gauge, gauges
 from viewer.present.graph import Graph, Transition, graph
 from viewer.present.judgements import Judgement, judgements
 from viewer.present.links import TraceLinks
 from viewer.present.notices import notices
+from viewer.present.scopes import scopes_of
 from viewer.present.spans import spans_of, spans_of_rows
 from viewer.present.text import shorten
 from viewer.present.timeline import Timeline, timeline
@@ -32,6 +34,8 @@ class TracePage:
     elapsed_us: int
     verdict: Verdict
     models: str
+    cost: str
+    """What it cost, where no gauge says so."""
     gauges: tuple[Gauge, ...]
     timeline: Timeline
     transitions: Sequence[Transition]
@@ -53,11 +57,12 @@ def trace_page(reading: RunReading, links: TraceLinks) -> TracePage:
     trace, run, selected = reading.trace, reading.trace.run, reading.selected
     elapsed_us = lasted_us(reading)
     transitions = transitions_of(trace, reading.events if reading.complete else ())
+    scopes = scopes_of(reading.events) if reading.complete else {}
     if reading.complete:
-        spans = spans_of(reading.events, trace.tool_invocations, trace.agent_steps)
+        spans = spans_of(reading.events, trace.tool_invocations, trace.agent_steps, scopes)
     else:
         spans = spans_of_rows(trace.agent_steps, trace.tool_invocations)
-    steps, steps_paging = rows.step_rows(trace.agent_steps, links)
+    steps, steps_paging = rows.step_rows(trace.agent_steps, links, run.currency)
     tools, tools_paging = rows.tool_rows(trace.tool_invocations, links)
     events, events_paging = rows.event_rows(reading.page, run.event_count, selected, links)
     return TracePage(
@@ -66,10 +71,11 @@ def trace_page(reading: RunReading, links: TraceLinks) -> TracePage:
         notices=notices(reading, links),
         title=shorten(run.summary.query or "", TITLE_CHARS_MAX) or "The question is not kept",
         elapsed_us=elapsed_us,
-        verdict=verdict(trace, transitions, elapsed_us),
+        verdict=verdict(trace, transitions, elapsed_us, scopes.values()),
         models=models_of(trace.agent_steps),
+        cost=cost_of(run),
         gauges=gauges(run, elapsed_us),
-        timeline=timeline(spans, elapsed_us, cursor_us=selected.elapsed_us if selected else None),
+        timeline=timeline(spans, elapsed_us, scopes=scopes, cursor_us=selected.elapsed_us if selected else None),
         transitions=transitions[:TRANSITIONS_LISTED],
         transition_count=len(transitions),
         graph=graph(transitions),
@@ -104,6 +110,15 @@ def transitions_of(trace: RunTrace, events: Sequence[RecordedEvent]) -> list[Tra
         stored = (trace.run.orchestration_trace or {}).get("transitions") or ()
         steps = [(each.get("from"), str(each["to"]), str(each.get("cause", "NEXT")), None, None) for each in stored]
     return [Transition(number, *step) for number, step in enumerate(steps, 1)]
+
+
+def cost_of(run: RunDetail) -> str:
+    """The cost of a run that has no limit on it, with what is not known of it; empty where nothing was priced."""
+    micros = run.usage.get("cost_micros")
+    if micros is None or "cost_micros" in {**run.limits, **run.observed_limits}:
+        return ""
+    least = "at least " if run.cost_unknown_count else ""
+    return f"{least}{money(micros)} {run.currency or 'of cost'}"
 
 
 def models_of(steps: Sequence[AgentStep]) -> str:

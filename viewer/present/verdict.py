@@ -7,20 +7,16 @@ from typing import Any
 from ledger.records import RunDetail, RunTrace, ToolInvocation
 from viewer.present.format import count, duration, nth, size, some
 from viewer.present.graph import Transition
+from viewer.present.incidents import incidents
+from viewer.present.scopes import Scope
+from viewer.present.sentence import Part, Sentence
 from viewer.present.text import shorten
-from viewer.present.words import cancel, plain, resource, scope_of
+from viewer.present.words import amount as amount_of
+from viewer.present.words import cancel, noun, plain, scope_of
 
 TONES = {"SUCCESS": "good", "RUNNING": "live", "CANCELLED": "quiet"}
 """Outcome to tone; every other outcome is a failure."""
 _ERROR_CHARS_MAX = 160
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A stretch of a sentence; `code` for names that the run's own program chose."""
-
-    text: str
-    code: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,23 +29,24 @@ class Verdict:
     parts: tuple[Part, ...]
 
 
-Sentence = list[Part | str]
-
-
-def verdict(trace: RunTrace, transitions: Sequence[Transition], elapsed_us: int) -> Verdict:
+def verdict(
+    trace: RunTrace, transitions: Sequence[Transition], elapsed_us: int, scopes: Iterable[Scope] = ()
+) -> Verdict:
     """Outcome and sentences for a run that lasted, or has lasted so far, `elapsed_us`."""
     run = trace.run
     status = run.summary.status
     sentences: list[Sentence] = [
         _ending(run, duration(elapsed_us), trace.answer is not None),
         *_circumstances(trace, transitions),
+        *incidents(run, scopes),
     ]
     sentences.append(changes(trace.tool_invocations, running=status == "RUNNING"))
     parts: list[Part] = []
     for sentence in filter(None, sentences):
         parts.append(Part(" ")) if parts else None
         parts.extend(Part(each) if isinstance(each, str) else each for each in sentence)
-    tone = "warn" if run.degraded and status == "SUCCESS" else TONES.get(status, "bad")
+    is_doubtful = run.degraded or "hidden_retries" in run.incidents
+    tone = "warn" if is_doubtful and status == "SUCCESS" else TONES.get(status, "bad")
     return Verdict(pill(status), tone, tuple(parts))
 
 
@@ -67,7 +64,7 @@ def _ending(run: RunDetail, lasted: str, answered: bool) -> Sentence:
             return [f"Answered after {lasted}, but degraded: the answer is not what a full course would have given."]
         return [f"{'Answered' if answered else 'Finished'} after {lasted}."]
     if status == "BUDGET_EXHAUSTED":
-        return [f"Stopped after {lasted}: ", *_over(run.refused, reason)]
+        return [f"Stopped after {lasted}: ", *_over(run.refused, reason, run.currency)]
     if status == "TIMED_OUT":
         return [f"Stopped after {lasted}: its time of {duration(run.timeout_us)} was up."]
     if status == "CANCELLED":
@@ -87,7 +84,7 @@ def _failure(run: RunDetail, lasted: str) -> Sentence:
     return [f"{head}: {plain(run.outcome_reason)}." if run.outcome_reason else f"{head}."]
 
 
-def _over(refused: Mapping[str, Any] | None, reason: str | None) -> Sentence:
+def _over(refused: Mapping[str, Any] | None, reason: str | None, currency: str | None) -> Sentence:
     if refused is None or not isinstance(refused.get("limit"), int):
         return [f"its budget was used up ({plain(reason)})." if reason else "its budget was used up."]
     key, used, limit = str(refused.get("resource")), int(refused.get("used") or 0), int(refused["limit"])
@@ -95,14 +92,20 @@ def _over(refused: Mapping[str, Any] | None, reason: str | None) -> Sentence:
     if key == "run_bytes":
         more = f"{size(int(amount))} more content" if amount else "its content"
         return [f"{more} would have passed its limit of {size(limit)}."]
-    if amount is None and key.endswith("_tokens"):
-        return [f"{count(used)} {resource(key).lower()} were used, which is over its limit of {count(limit)}."]
-    if amount is not None and key.endswith("_tokens"):
-        return [f"{count(int(amount))} more {resource(key).lower()} would have passed its limit of {count(limit)}."]
-    name, noun = _call(key)
+    if key.endswith("_tokens") or key == "cost_micros":
+        of = f" {currency or 'of cost'}" if key == "cost_micros" else ""
+        what = of or f" {noun(key)}"
+        if amount is None:
+            return [f"{amount_of(key, used)}{what} were used, which is over its limit of {amount_of(key, limit)}{of}."]
+        more = f"{amount_of(key, int(amount))}{of} more{'' if of else what}"
+        return [f"{more} would have passed its limit of {amount_of(key, limit)}{of}."]
+    if key.startswith("repeat:"):
+        name = Part(key.removeprefix("repeat:"), code=True)
+        return [f"{nth(used + 1)} ", name, f" call with the same arguments would have passed its limit of {limit}."]
+    tool, call = _call(key)
     if amount is not None and int(amount) > 1:
-        return [f"{count(int(amount))} more ", *name, f"{noun}s would have passed its limit of {count(limit)}."]
-    return [f"{nth(used + 1)} ", *name, f"{noun} would have passed its limit of {count(limit)}."]
+        return [f"{count(int(amount))} more ", *tool, f"{call}s would have passed its limit of {count(limit)}."]
+    return [f"{nth(used + 1)} ", *tool, f"{call} would have passed its limit of {count(limit)}."]
 
 
 def _call(key: str) -> tuple[Sentence, str]:

@@ -2,6 +2,8 @@
 
 from urllib.parse import unquote
 
+from viewer.present.format import count, duration, money, size
+
 _FAILURES = {
     "TRANSPORT": "connection failed",
     "TIMEOUT": "no answer in time",
@@ -9,7 +11,14 @@ _FAILURES = {
     "MALFORMED_REPLY": "unreadable reply",
     "INVALID_ARGUMENTS": "bad arguments",
     "RATE_LIMITED": "rate limited",
+    "REJECTED_REQUEST": "the provider rejected the request",
+    "CANCELLED": "cancelled",
     "DEADLINE_EXCEEDED": "stopped at the deadline",
+    "RUN_ENDED": "the run had ended",
+    "SCOPE_ENDED": "its scope had ended",
+    "SCOPE_EXHAUSTED": "its scope had ended",
+    "TOOL_DENIED": "denied by a policy",
+    "HIDDEN_RETRY": "stopped for a hidden retry",
     "UNKNOWN": "failed",
 }
 _CANCELS = {
@@ -20,16 +29,22 @@ _CANCELS = {
     "TASK_CANCELLED": "the program cancelled its task",
     "SHUTDOWN": "the program was shutting down",
     "LEDGER_UNAVAILABLE": "the ledger could not be written",
+    "HIDDEN_RETRY": "something in it sent requests that were no recorded attempts",
 }
 _RESOURCES = {
     "time": "Time",
+    "deadline_us": "Time",
     "model_calls": "Model calls",
     "tool_calls": "Tool calls",
     "input_tokens": "Input tokens",
     "output_tokens": "Output tokens",
     "total_tokens": "Total tokens",
     "run_bytes": "Run bytes",
+    "cost_micros": "Cost",
+    "repeated_calls": "Repeated calls",
 }
+_NAMED = {"tool:": "{}", "repeat:": "the same {} call"}
+"""Resources of one tool, which keeps its name."""
 
 
 def plain(code: str) -> str:
@@ -50,6 +65,29 @@ def cancel(code: str) -> str:
 def resource(key: str) -> str:
     """A limited resource as a label; a tool's own limit is labelled with the tool's name."""
     return key.removeprefix("tool:") if key.startswith("tool:") else _RESOURCES.get(key, plain(key).capitalize())
+
+
+def noun(key: str) -> str:
+    """The same inside a sentence: `model calls`, `query_logs`, `the same query_logs call`."""
+    for prefix, words in _NAMED.items():
+        if key.startswith(prefix):
+            return words.format(key.removeprefix(prefix))
+    return resource(key).lower()
+
+
+def amount(key: str, number: int) -> str:
+    """How much of a resource, with its unit where the resource's name does not say it."""
+    if key == "run_bytes":
+        return size(number)
+    if key == "deadline_us":
+        return duration(number)
+    return money(number) if key == "cost_micros" else count(number)
+
+
+def used_of(key: str, used: int, limit: int, *, named: bool = True) -> str:
+    """`model calls: 8 of 8 used`."""
+    share = f"{amount(key, used)} of {amount(key, limit)} used"
+    return f"{noun(key)}: {share}" if named else share
 
 
 def scope_of(boundary: str) -> tuple[str, ...]:

@@ -1,0 +1,130 @@
+"""The nested scopes of a run, from its events: where each lies, what it was limited to, what it used (SPEC D5)."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import unquote
+
+from harness.errors import HarnessError, UnknownEvent
+from harness.events import parse_event
+from harness.state import OBSERVED, RunState, evolve
+from ledger.records import RecordedEvent
+from viewer.present.format import duration
+from viewer.present.words import amount, noun, scope_of, used_of
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A scope of its own limits inside its run."""
+
+    scope_id: str
+    label: str
+    """Its name, and which of that name it was if not the first: `planner`, `planner.2`."""
+    path: tuple[str, ...]
+    """Where it was opened."""
+    parent_id: str | None
+    seq: int
+    """The event that says most about it: that it was exhausted, else that it was opened."""
+    start_us: int
+    end_us: int | None
+    """None while it is open, and where nobody knows when it ended."""
+    limits: Mapping[str, int]
+    timeout_us: int | None
+    usage: Mapping[str, int] | None = None
+    """What was charged to it; None where that cannot be told."""
+    exhausted: tuple[str, int, int] | None = None
+    """The resource that ran out, with used and limit."""
+
+    @property
+    def words(self) -> str:
+        """Its limits with what was used of them, the one that ran out first."""
+        told = []
+        if self.exhausted is not None:
+            told.append(f"exhausted · {used_of(*self.exhausted)}")
+        ran_out = self.exhausted[0] if self.exhausted is not None else None
+        told += [self._limit(key, limit) for key, limit in self.limits.items() if key != ran_out]
+        if self.timeout_us is not None and ran_out != "deadline_us":
+            told.append(f"at most {duration(self.timeout_us)}")
+        return " · ".join(told)
+
+    def _limit(self, key: str, limit: int) -> str:
+        resource = key.removeprefix(OBSERVED)
+        observed = " (only observed)" if key != resource else ""
+        if resource == "repeated_calls":
+            return f"at most {limit} times the same call{observed}"
+        if self.usage is None or resource == "tool_default":
+            return f"at most {amount(resource, limit)} {noun(resource)}{observed}"
+        return (
+            f"{amount(resource, self.usage.get(resource, 0))} of {amount(resource, limit)} {noun(resource)}{observed}"
+        )
+
+
+Scopes = Mapping[str, Scope]
+"""By scope id."""
+
+
+def scopes_of(events: Sequence[RecordedEvent]) -> Scopes:
+    """Every nested scope of the run, in the order they were opened."""
+    found: dict[str, Scope] = {}
+    for event in events:
+        key = event.fields.get("scope_id")
+        if event.type == "scope.opened":
+            found[str(key)] = _opened(event)
+        elif key in found and event.type == "scope.exhausted":
+            figures = (str(event.fields["resource"]), int(event.fields["used"]), int(event.fields["limit"]))
+            found[key] = replace(found[key], seq=event.seq, exhausted=figures)
+        elif key in found and event.type == "scope.closed":
+            found[key] = replace(found[key], end_us=event.elapsed_us)
+        elif event.type == "run.terminated":
+            found = {each: _left(scope, event.elapsed_us) for each, scope in found.items()}
+    usage = _usage(events) if found else {}
+    return {key: replace(scope, usage=usage.get(key)) for key, scope in found.items()}
+
+
+def place(scopes: Scopes, path: tuple[str, ...], scope_id: str | None) -> tuple[str, ...]:
+    """The groups that something lies in, the outermost first: graph nodes by name, nested scopes by `key_of`."""
+    scope = scopes.get(scope_id) if scope_id is not None else None
+    if scope is None:
+        return path[:1]
+    inside = path[len(scope.path) + 1 :]
+    return (*place(scopes, scope.path, scope.parent_id), key_of(scope), *inside[:1])
+
+
+def key_of(scope: Scope) -> str:
+    """What names a scope's group, and no node of a graph can be named."""
+    return f"\0{scope.scope_id}"
+
+
+def _opened(event: RecordedEvent) -> Scope:
+    fields: Mapping[str, Any] = event.fields
+    name, ordinal = fields["boundary"].split("/")[-3:-1]
+    return Scope(
+        scope_id=fields["scope_id"],
+        label=unquote(name) if ordinal == "1" else f"{unquote(name)}.{ordinal}",
+        path=scope_of(fields["boundary"]),
+        parent_id=fields.get("parent_scope_id"),
+        seq=event.seq,
+        start_us=event.elapsed_us or 0,
+        end_us=None,
+        limits=fields["limits"],
+        timeout_us=fields.get("timeout_us"),
+    )
+
+
+def _left(scope: Scope, at_us: int | None) -> Scope:
+    return scope if scope.end_us is not None else replace(scope, end_us=at_us)
+
+
+def _usage(events: Iterable[RecordedEvent]) -> Mapping[str, Mapping[str, int]]:
+    """What was charged to each scope, by the one fold that reckons it; nothing of events that it does not take."""
+    usage: dict[str, Mapping[str, int]] = {}
+    state: RunState | None = None
+    try:
+        for event in events:
+            with suppress(UnknownEvent):
+                state = evolve(state, parse_event(dict(event.fields)))
+                usage |= {key: scope.usage for key, scope in state.scopes.items()}
+    except (HarnessError, ValueError):
+        return {}
+    return usage
