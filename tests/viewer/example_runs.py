@@ -147,6 +147,99 @@ def degraded_run() -> FakeRun:
     return run.end(580, "SUCCESS", "FALLBACK", degraded=True, answer="I found no evidence for this in the logs.")
 
 
+PRICED = {
+    "model_calls": 12,
+    "tool_calls": 20,
+    "observe:tool:query_logs": 2,
+    "tool_default": 6,
+    "observe:repeated_calls": 2,
+    "input_tokens": 20_000,
+    "output_tokens": 4_000,
+    "total_tokens": 24_000,
+    "cost_micros": 50_000,
+    "run_bytes": 512_000,
+}
+
+
+def astray_run() -> FakeRun:
+    """Answered, but on the way: nested scopes of which one was exhausted, a denial, hidden requests, a slow stream."""
+    run = FakeRun(
+        "s-45", "run-astray", "Which deploy broke checkout, and can it be undone?", dict(PRICED), timeout_us=30_000_000
+    )
+    run.start(agent="triage", agent_version="1.5", actor="on-call", currency="USD", price_table="2026-11")
+    run.transition(20, None, "investigate")
+    run.open_scope(
+        40, "s1", "deploys", scope="investigate.1", timeout_ms=4_000, model_calls=4, tool_calls=6, cost_micros=20_000
+    )
+    within = "investigate.1/deploys"
+    run.model(60, 900, "planner", scope=within, scope_id="s1", tokens=(900, 120), cost=2_940, hidden=2)
+    for ordinal, (start, end, pattern) in enumerate([(920, 1_300, "deploy"), (930, 1_420, "rollback")], 1):
+        run.tool(
+            start, end, "query_logs", {"pattern": pattern}, scope=within, scope_id="s1", ordinal=ordinal, output=LOGS
+        )
+    run.open_scope(1_440, "s2", "second look", scope=within, parent="s1", model_calls=1, observe__output_tokens=80)
+    deeper = f"{within}/second look"
+    run.model(1_460, 2_100, "critic", scope=deeper, scope_id="s2", tokens=(700, 96), cost=2_540)
+    run.exhaust_scope(2_120, "s2", resource="model_calls", used=1, limit=1, name="critic", path=deeper)
+    run.close_scope(2_130, "s2")
+    passes = [("tool:query_logs", 2)]
+    run.tool(
+        2_150,
+        2_500,
+        "query_logs",
+        {"pattern": "deploy"},
+        scope=within,
+        scope_id="s1",
+        ordinal=3,
+        output=LOGS,
+        passes=passes,
+    )
+    run.close_scope(2_520, "s1")
+    run.decide(2_560, "rollback", scope="investigate.1")
+    run.tool(
+        2_600, 3_100, "query_metrics", {"what": "errors"}, scope="investigate.1", failure="TIMEOUT", timeout_ms=500
+    )
+    run.transition(3_120, "investigate", "composer")
+    reserve = {"input_tokens": 2_000, "output_tokens": 600, "total_tokens": 2_600, "cost_micros": 12_000}
+    run.model(
+        3_150,
+        5_900,
+        "composer",
+        scope="composer.2",
+        tokens=(1_610, 402),
+        cost=9_330,
+        reserve=reserve,
+        first_ms=640,
+        chunks=61,
+        output="It was 4711.",
+        timeout_ms=10_000,
+    )
+    run.charge(run_bytes=61_300)
+    return run.end(5_920, "SUCCESS", "ANSWERED", answer="Deploy 4711 broke checkout. A rollback needs a person.")
+
+
+def priced_run() -> FakeRun:
+    """In the middle of a stream whose tokens and cost are reserved, with one reply that nobody priced."""
+    run = FakeRun("s-45", "run-priced", "What changed since yesterday?", dict(PRICED))
+    run.start(agent="triage", agent_version="1.5", currency="EUR", price_table="2026-11", cost_unknown_count=1)
+    run.model(30, 700, "router", tokens=(300, 20), cost=660)
+    run.model(720, 900, "summary", tokens=None, model="local-1")
+    reserve = {"input_tokens": 6_000, "output_tokens": 1_500, "total_tokens": 7_500, "cost_micros": 18_000}
+    run.open_scope(905, "s1", "writer", timeout_ms=8_000, output_tokens=2_000)
+    run.model(910, None, "composer", scope="writer", scope_id="s1", reserve=reserve, timeout_ms=6_000)
+    run.charge(run_bytes=800)
+    return run
+
+
+def overpriced_run() -> FakeRun:
+    """Ended by its limit on cost."""
+    run = FakeRun("s-45", "run-overpriced", "Summarize the whole archive", dict(PRICED))
+    run.start(agent="triage", agent_version="1.5", currency="USD", price_table="2026-11")
+    run.model(30, 4_000, "reader", tokens=(9_000, 900), cost=40_500)
+    run.refuse(4_010, "reader", resource="cost_micros", used=40_500, limit=50_000, kind="model", amount=12_000)
+    return run.end(4_012, "BUDGET_EXHAUSTED", cancel="BUDGET_EXHAUSTED")
+
+
 SCRIPT = "<script>window.pwned = 1</script>"
 HOSTILE = [
     SCRIPT,
@@ -187,4 +280,5 @@ def hostile_run() -> FakeRun:
 
 
 def all_runs() -> list[FakeRun]:
-    return [budget_run(), success_run(), running_run(), degraded_run(), hostile_run()]
+    ordinary = [budget_run(), success_run(), running_run(), degraded_run(), hostile_run()]
+    return [*ordinary, astray_run(), priced_run(), overpriced_run()]

@@ -60,6 +60,8 @@ class FakeRun:
     reserved: dict[str, int] = field(default_factory=dict)
     unknown_usage: int = 0
     transitions: list[dict[str, Any]] = field(default_factory=list)
+    boundaries: dict[str, str] = field(default_factory=dict)
+    """Of nested scopes."""
     answer: ContentView | None = None
     feedback: dict[str, Any] | None = None
     evaluation: dict[str, Any] | None = None
@@ -122,25 +124,40 @@ class FakeRun:
         said=None,
         model="offline-rules-1",
         prompt=None,
+        scope_id=None,
+        reserve=None,
+        cost=None,
+        timeout_ms=None,
+        first_ms=None,
+        chunks=None,
+        passes=(),
+        hidden=0,
     ) -> None:
-        """One attempt of a model step; `end_ms` None leaves it open."""
+        """One attempt of a model step; `end_ms` None leaves it open. `passes` are observed limits, `hidden` a count."""
         step_boundary = boundary_path(scopes(scope), "model", name, ordinal, attempt).rpartition("/")[0]
         boundary, attempt_id = f"{step_boundary}/{attempt}", f"a{len(self.events)}"
-        self.charge(model_calls=1)
+        reserve = reserve or {}
+        timeout_us = None if timeout_ms is None else timeout_ms * 1_000
+        self.charge(model_calls=1, **reserve)
         self.add(
             e.ReservationGranted,
             start_ms,
             boundary=boundary,
             kind="model",
             name=name,
-            usage={"model_calls": 1},
+            usage={"model_calls": 1, **reserve},
             attempt_id=attempt_id,
+            scope_id=scope_id,
         )
+        for resource, limit in passes:
+            self._pass(start_ms, boundary, "model", name, resource, limit, attempt_id=attempt_id)
         self.add(
             e.AttemptStarted,
             start_ms,
             boundary=boundary,
             attempt_id=attempt_id,
+            scope_id=scope_id,
+            timeout_us=timeout_us,
             kind="model",
             name=name,
             operation="DIAGNOSIS_AGENT",
@@ -167,16 +184,25 @@ class FakeRun:
             error=None,
             input=prompt or content("…", state="digest_only"),
             output=None,
-            timeout_us=None,
+            timeout_us=timeout_us,
             cost_micros=None,
             first_output_us=None,
             output_chunks=None,
             hidden_retry_count=0,
         )
-        step = replace(step, attempt_count=attempt)
-        if end_ms is not None:
+        step = replace(step, attempt_count=attempt, hidden_retry_count=step.hidden_retry_count + hidden)
+        for request in range(2, hidden + 2):
+            same = {"boundary": boundary, "attempt_id": attempt_id}
+            self.add(e.HiddenRetryDetected, start_ms, **same, request=request, usage={"model_calls": 1})
+            self.charge(model_calls=1)
+        if end_ms is None:
+            self.reserved = {key: self.reserved.get(key, 0) + amount for key, amount in reserve.items()}
+        else:
             duration_us = round((end_ms - start_ms) * 1000)
             ended = {"boundary": boundary, "attempt_id": attempt_id, "duration_us": duration_us}
+            if first_ms is not None:
+                ended |= {"first_output_us": first_ms * 1_000, "output_chunks": chunks}
+                step = replace(step, first_output_us=first_ms * 1_000, output_chunks=chunks)
             if failure:
                 self.add(e.AttemptFailed, end_ms, **ended, failure=failure, will_retry=attempt < of)
                 error = content(said) if said else None
@@ -185,6 +211,9 @@ class FakeRun:
                 self.add(e.AttemptSucceeded, end_ms, **ended)
                 step = replace(step, status="SUCCESS", failure=None, output=content(output))
                 usage = dict(zip(("input_tokens", "output_tokens"), tokens, strict=True)) if tokens else None
+                if usage and cost is not None:
+                    usage["cost_micros"] = cost
+                    step = replace(step, cost_micros=cost)
                 self.add(
                     e.UsageSettled,
                     end_ms,
@@ -195,6 +224,7 @@ class FakeRun:
                 )
                 if usage:
                     self.charge(**usage, total_tokens=sum(tokens))
+                    self.charge(**{key: -amount for key, amount in reserve.items()})
                     step = replace(step, input_tokens=tokens[0], output_tokens=tokens[1])
                 else:
                     self.unknown_usage += 1
@@ -227,8 +257,12 @@ class FakeRun:
         abandoned=False,
         late_ms=None,
         call_id=None,
+        scope_id=None,
+        timeout_ms=None,
+        passes=(),
     ) -> None:
         """One attempt of a tool."""
+        timeout_us = None if timeout_ms is None else timeout_ms * 1_000
         boundary, attempt_id = boundary_path(scopes(scope), "tool", name, ordinal, 1), f"a{len(self.events)}"
         self.charge(tool_calls=1, **{f"tool_{name}": 1})
         self.add(
@@ -239,12 +273,17 @@ class FakeRun:
             name=name,
             usage={"tool_calls": 1, f"tool:{name}": 1},
             attempt_id=attempt_id,
+            scope_id=scope_id,
         )
+        for resource, limit in passes:
+            self._pass(start_ms, boundary, "tool", name, resource, limit, attempt_id=attempt_id)
         self.add(
             e.AttemptStarted,
             start_ms,
             boundary=boundary,
             attempt_id=attempt_id,
+            scope_id=scope_id,
+            timeout_us=timeout_us,
             kind="tool",
             name=name,
             operation="TOOL_CALL",
@@ -272,7 +311,7 @@ class FakeRun:
             error=None,
             input=content(args),
             output=None,
-            timeout_us=None,
+            timeout_us=timeout_us,
             hidden_retry_count=0,
         )
         same = {"boundary": boundary, "attempt_id": attempt_id}
@@ -310,6 +349,35 @@ class FakeRun:
             self.add(e.AttemptFailed, end_ms, **ended, failure=failure, will_retry=False)
         else:
             self.add(e.AttemptSucceeded, end_ms, **ended)
+
+    def open_scope(self, at_ms, scope_id, name, *, scope="", parent=None, ordinal=1, timeout_ms=None, **limits) -> None:
+        """A nested scope; what lies in it has `scope` and its name as its path."""
+        timeout_us = None if timeout_ms is None else timeout_ms * 1_000
+        boundary = boundary_path(scopes(scope), "scope", name, ordinal, 1)
+        self.boundaries[scope_id] = boundary
+        named = {"boundary": boundary, "scope_id": scope_id, "parent_scope_id": parent}
+        limits = {key.replace("__", ":"): limit for key, limit in limits.items()}
+        self.add(e.ScopeOpened, at_ms, **named, limits=limits, timeout_us=timeout_us)
+
+    def exhaust_scope(self, at_ms, scope_id, *, resource, used, limit, name=None, path="") -> None:
+        """A scope at its limit, by the refusal of `name` if one is given."""
+        figures = {"resource": resource, "used": used, "limit": limit, "scope_id": scope_id}
+        if name is not None:
+            boundary = boundary_path(scopes(path), "model", name, 9, 1)
+            self.add(e.ReservationRejected, at_ms, boundary=boundary, kind="model", name=name, amount=1, **figures)
+        self.add(e.ScopeExhausted, at_ms, boundary=self.boundaries[scope_id], **figures)
+
+    def close_scope(self, at_ms, scope_id) -> None:
+        self.add(e.ScopeClosed, at_ms, boundary=self.boundaries[scope_id], scope_id=scope_id)
+
+    def decide(self, at_ms, name, *, scope="", allowed=False, reason="EFFECT_NOT_ALLOWED", effect="write") -> None:
+        said = {"policy": "tool_rules", "allowed": allowed, "reason": reason, "effect": effect}
+        boundary = boundary_path(scopes(scope), "tool", name, 8, 1)
+        self.add(e.PolicyDecided, at_ms, boundary=boundary, kind="tool", name=name, **said)
+
+    def _pass(self, at_ms, boundary, kind, name, resource, limit, **more) -> None:
+        figures = {"resource": resource, "amount": 1, "used": limit, "limit": limit}
+        self.add(e.LimitWouldReject, at_ms, boundary=boundary, kind=kind, name=name, **figures, **more)
 
     def transition(self, at_ms, source, target, cause="NEXT") -> None:
         number = len(self.transitions) + 1

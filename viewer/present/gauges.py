@@ -28,7 +28,7 @@ class Gauge:
     settled_share: float
     """The same without what is only reserved."""
     tone: str
-    """`binding` for the limit that ended the run, `passed` for a passed one that is only observed, `high`, or nothing."""
+    """`binding` for the limit that ended the run, `passed` for an observed one that was passed, `high`, or nothing."""
     observed: bool
     """Whether what passes it is let through."""
     note: str

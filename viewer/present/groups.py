@@ -1,6 +1,8 @@
 """Spans gathered into groups: nodes of the graph and nested scopes, each with what lies inside it right behind it."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from viewer.present.scopes import Scope, Scopes, key_of, place
@@ -9,33 +11,51 @@ from viewer.present.spans import Span
 
 @dataclass(slots=True)
 class Gathered:
-    """A group and the spans that lie in it directly."""
+    """Spans that lie in one group and follow each other there."""
 
     label: str
     depth: int
     scope: Scope | None
+    start_us: int
+    end_us: int | None
+    """Of the whole group with all that lies inside; None while anything in it is open."""
+    is_continued: bool
+    """Whether the group's beginning was listed before, and then something that lies inside it."""
     spans: list[Span] = field(default_factory=list)
-    times: list[tuple[int, int | None]] = field(default_factory=list)
-    """Of these spans and of all groups inside."""
-
-    @property
-    def start_us(self) -> int:
-        return min(start for start, _ in self.times)
-
-    @property
-    def end_us(self) -> int | None:
-        """None while anything in it is open."""
-        ends = [end for _, end in self.times]
-        return None if None in ends else max(end for end in ends if end is not None)
 
 
 Key = tuple[str, ...]
+_OUTSIDE = "\0\0"
+"""Before the number of a stretch of spans that lie in no group."""
+
+
+@dataclass(slots=True)
+class _Group:
+    label: str
+    scope: Scope | None
+    items: list[Span | _Group] = field(default_factory=list)
+    times: list[tuple[int, int | None]] = field(default_factory=list)
+
+    def listed(self, depth: int) -> Iterator[Gathered]:
+        start_us, ends = min(start for start, _ in self.times), [end for _, end in self.times]
+        end_us = None if None in ends else max(end for end in ends if end is not None)
+        part = Gathered(self.label, depth, self.scope, start_us, end_us, is_continued=False)
+        for item in self.items:
+            if isinstance(item, Span):
+                part.spans.append(item)
+                continue
+            if part.spans or not part.is_continued:
+                yield part
+            yield from item.listed(depth + 1)
+            part = Gathered(self.label, depth, self.scope, start_us, end_us, is_continued=True)
+        if part.spans or not part.is_continued:
+            yield part
 
 
 def gather(spans: Sequence[Span], scopes: Scopes) -> list[Gathered]:
     """The groups by their first start; what lies outside of any is grouped only with its neighbours."""
     by_key = {key_of(scope): scope for scope in scopes.values()}
-    groups: dict[Key, Gathered] = {}
+    groups: dict[Key, _Group] = {(): _Group("", None)}
     stretch, was_outside = 0, False
     for start_us, end_us, key, span in _members(spans, scopes):
         stretch += was_outside and bool(key)
@@ -46,12 +66,12 @@ def gather(spans: Sequence[Span], scopes: Scopes) -> list[Gathered]:
             if prefix not in groups:
                 scope = by_key.get(last)
                 label = scope.label if scope is not None else "" if last.startswith(_OUTSIDE) else last
-                groups[prefix] = Gathered(label, depth, scope)
+                groups[prefix] = _Group(label, scope)
+                groups[prefix[:-1]].items.append(groups[prefix])
             groups[prefix].times.append((start_us, end_us))
         if span is not None:
-            groups[whole].spans.append(span)
-    rank = {key: number for number, key in enumerate(groups)}
-    return [groups[key] for key in sorted(groups, key=lambda key: [rank[key[: n + 1]] for n in range(len(key))])]
+            groups[whole].items.append(span)
+    return [part for group in groups[()].items if isinstance(group, _Group) for part in group.listed(0)]
 
 
 def _members(spans: Sequence[Span], scopes: Scopes) -> list[tuple[int, int | None, Key, Span | None]]:
@@ -62,7 +82,3 @@ def _members(spans: Sequence[Span], scopes: Scopes) -> list[tuple[int, int | Non
     ]
     members += [(span.start_us, span.end_us, span.place, span) for span in spans]
     return sorted(members, key=lambda member: member[0])
-
-
-_OUTSIDE = "\0\0"
-"""Before the number of a stretch of spans that lie in no group."""

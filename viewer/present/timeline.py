@@ -75,6 +75,8 @@ class Group:
     rows: tuple[Row, ...]
     depth: int = 0
     """How many groups it lies in."""
+    is_continued: bool = False
+    """Whether these are further rows of a group that was named before."""
     scope: Scope | None = None
     note: Note | None = None
     """Of a scope: its limits."""
@@ -150,6 +152,7 @@ def _group(gathered: Gathered, scale: _Scale, *, lanes: bool) -> Group:
         rows=_lanes(gathered.spans, scale) if lanes else tuple(_row(span, scale) for span in gathered.spans),
         depth=gathered.depth,
         scope=scope,
+        is_continued=gathered.is_continued,
         note=_over(scope.words, scale.x(start_us)) if scope is not None and scope.words else None,
     )
 
