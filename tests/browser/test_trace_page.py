@@ -11,7 +11,9 @@ BUDGET = "/trace?sessionId=s-42&runId=run-019ad3c1"
 SUCCESS = "/trace?sessionId=s-42&runId=run-019ad3d7"
 RUNNING = "/trace?sessionId=s-43&runId=run-live"
 HOSTILE = "/trace?sessionId=s-666&runId=run-hostile"
-PATHS = ["/", "/sessions/s-42", f"{BUDGET}&event=12&content=tool-2-output", SUCCESS, HOSTILE]
+ASTRAY = "/trace?sessionId=s-45&runId=run-astray"
+PRICED = "/trace?sessionId=s-45&runId=run-priced"
+PATHS = ["/", "/sessions/s-42", f"{BUDGET}&event=12&content=tool-2-output", SUCCESS, HOSTILE, ASTRAY, PRICED]
 
 WIDE = {"width": 1440, "height": 1000}
 PHONE = {"width": 390, "height": 844}
@@ -73,7 +75,7 @@ def test_the_whole_run_is_in_view_on_the_timeline(watch, viewport):
 
 
 @pytest.mark.parametrize("width", [320, 390, 768, 1000, 1440])
-@pytest.mark.parametrize("path", [BUDGET, SUCCESS])
+@pytest.mark.parametrize("path", [BUDGET, SUCCESS, PRICED])
 def test_gauges_leave_no_hole_and_keep_a_limit_beside_its_value(watch, path, width):
     page = watch(viewport={"width": width, "height": 800}).open(path)
     # As many gauges as a run of the demonstration has.
@@ -91,6 +93,33 @@ def test_gauges_leave_no_hole_and_keep_a_limit_beside_its_value(watch, path, wid
         assert abs(sum(box["width"] for box in row) - whole["width"]) < 1
     assert {len(amount.evaluate("it => it.getClientRects()")) for amount in page.locator(".amount").all()} == {1}
     assert page.evaluate("[...document.querySelectorAll('.gauges li')].every(it => it.scrollWidth <= it.clientWidth)")
+
+
+def test_nested_scopes_stand_in_their_node_each_deeper_than_what_it_lies_in(watch):  # D5
+    page = watch(viewport=WIDE).open(ASTRAY)
+    labels = page.locator(".tl-band .tl-label")
+    assert labels.all_inner_texts() == ["investigate.1", "deploys", "second look", "composer.2"]
+    lefts = [label.locator("bdi").first.bounding_box()["x"] for label in labels.all()]
+    assert lefts[0] < lefts[1] < lefts[2]
+    assert lefts[3] == lefts[0]
+    assert page.locator(".tl-scope.exhausted").count() == 1
+    page.locator(".tl-scope.exhausted a").click()
+    assert page.locator(".inspector .kind").inner_text() == "scope.exhausted"
+
+
+def test_a_phone_shows_the_whole_of_a_scopes_limits(watch):  # D5
+    page = watch(viewport=PHONE).open(ASTRAY)
+    for words in page.locator(".tl-scope .tl-words").all():
+        assert words.evaluate("it => it.scrollWidth <= it.clientWidth + 1")
+        assert "…" not in words.inner_text()
+
+
+def test_what_is_only_reserved_is_drawn_apart_from_what_was_used(watch):  # H4
+    page = watch(viewport=WIDE).open(PRICED)
+    cost = page.locator(".gauges li", has_text="Cost")
+    shares = [float(each.get_attribute("value")) for each in cost.locator("progress").all()]
+    assert shares == [0.3732, 0.0132]
+    assert cost.get_by_role("progressbar").count() == 1
 
 
 def test_a_long_answer_opens_to_its_end_without_javascript(watch, reader):

@@ -171,14 +171,14 @@ def astray_run() -> FakeRun:
     run.open_scope(
         40, "s1", "deploys", scope="investigate.1", timeout_ms=4_000, model_calls=4, tool_calls=6, cost_micros=20_000
     )
-    within = "investigate.1/deploys"
+    within = "investigate.1/scope/deploys/1/1"
     run.model(60, 900, "planner", scope=within, scope_id="s1", tokens=(900, 120), cost=2_940, hidden=2)
     for ordinal, (start, end, pattern) in enumerate([(920, 1_300, "deploy"), (930, 1_420, "rollback")], 1):
         run.tool(
             start, end, "query_logs", {"pattern": pattern}, scope=within, scope_id="s1", ordinal=ordinal, output=LOGS
         )
     run.open_scope(1_440, "s2", "second look", scope=within, parent="s1", model_calls=1, observe__output_tokens=80)
-    deeper = f"{within}/second look"
+    deeper = f"{within}/scope/second look/1/1"
     run.model(1_460, 2_100, "critic", scope=deeper, scope_id="s2", tokens=(700, 96), cost=2_540)
     run.exhaust_scope(2_120, "s2", resource="model_calls", used=1, limit=1, name="critic", path=deeper)
     run.close_scope(2_130, "s2")
@@ -226,7 +226,7 @@ def priced_run() -> FakeRun:
     run.model(720, 900, "summary", tokens=None, model="local-1")
     reserve = {"input_tokens": 6_000, "output_tokens": 1_500, "total_tokens": 7_500, "cost_micros": 18_000}
     run.open_scope(905, "s1", "writer", timeout_ms=8_000, output_tokens=2_000)
-    run.model(910, None, "composer", scope="writer", scope_id="s1", reserve=reserve, timeout_ms=6_000)
+    run.model(910, None, "composer", scope="scope/writer/1/1", scope_id="s1", reserve=reserve, timeout_ms=6_000)
     run.charge(run_bytes=800)
     return run
 

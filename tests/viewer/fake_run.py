@@ -351,7 +351,7 @@ class FakeRun:
             self.add(e.AttemptSucceeded, end_ms, **ended)
 
     def open_scope(self, at_ms, scope_id, name, *, scope="", parent=None, ordinal=1, timeout_ms=None, **limits) -> None:
-        """A nested scope; what lies in it has `scope` and its name as its path."""
+        """A nested scope; what lies in it has its boundary as its path."""
         timeout_us = None if timeout_ms is None else timeout_ms * 1_000
         boundary = boundary_path(scopes(scope), "scope", name, ordinal, 1)
         self.boundaries[scope_id] = boundary

@@ -65,6 +65,22 @@ def test_a_size_is_in_decimal_units(size_bytes, text):
     assert form.size(size_bytes) == text
 
 
+@pytest.mark.parametrize(
+    ("micros", "text"),
+    [
+        (0, "0"),
+        (1, "0.000001"),
+        (1_200, "0.0012"),
+        (250_000, "0.25"),
+        (1_500_000, "1.50"),
+        (1_204_000_000, "1,204.00"),
+        (9_007_199_254_740_991, "9,007,199,254.740991"),
+    ],
+)
+def test_money_is_exact(micros, text):
+    assert form.money(micros) == text
+
+
 def test_an_instant_is_exact_to_the_microsecond_and_ends_in_z():
     assert form.instant(1_796_001_247_000_001) == "2026-11-30T01:14:07.000001Z"
 

@@ -56,6 +56,43 @@ def test_the_page_begins_with_the_verdict(client):
         assert fact in text
 
 
+def test_a_run_that_went_astray_says_where_and_how(client):
+    page = read(client, "/trace?sessionId=s-45&runId=run-astray")
+    for said in (
+        "Two hidden requests were sent beside the recorded attempts.",
+        "prices 2026-11",
+        "0.01481 / 0.05 USD",
+        "logs 3 / 2 only observed",
+        "4 of 4 model calls · 3 of 6 tool calls · 0.00548 of 0.02 cost · at most 4.00 s",
+        "nested scope, exhausted. exhausted · model calls: 1 of 1 used",
+        "refused by its scope · model calls: 1 of 1 used",
+        "denied by tool_rules · effect not allowed",
+        "2 hidden requests",
+        "0.00933 USD",
+        "first output of 61 chunks after 640 ms",
+        "at most 500 ms an attempt",
+        "worth a look",
+    ):
+        assert said in page.text, said
+
+
+def test_a_cost_without_a_limit_is_told_among_the_facts():
+    run = FakeRun("s", "r", "q", dict(LIMITS)).start(currency="USD", price_table="2026-11", cost_unknown_count=1)
+    run.model(10, 20, "m", cost=3_500)
+    with client_of(FakeReader([run])) as client:
+        assert "at least 0.0035 USD" in read(client, "/trace?sessionId=s&runId=r").text
+
+
+def test_the_refusal_of_a_scope_is_not_what_ended_the_run():  # D5
+    run = FakeRun("s", "r", "q", dict(LIMITS)).start()
+    run.open_scope(1, "s1", "first", model_calls=1)
+    run.refuse(3, "m", resource="model_calls", used=8, limit=8, kind="model")
+    run.exhaust_scope(4, "s1", resource="model_calls", used=1, limit=1, name="m", path="scope/first/1/1")
+    run.end(5, "BUDGET_EXHAUSTED", cancel="BUDGET_EXHAUSTED")
+    with client_of(FakeReader([run])) as client:
+        assert "Event 3" in read(client, "/trace?sessionId=s&runId=r").text
+
+
 def test_the_page_shows_every_part_of_the_run(client):
     page = read(client, PAGE)
     for fact in ("5 / 5", "evidence_guard", "kern.log: permission denied", "reservation.rejected", "repair"):

@@ -1,7 +1,7 @@
 """From events to spans."""
 
 from harness import events as e
-from tests.viewer.example_runs import LIMITS, budget_run, degraded_run, running_run
+from tests.viewer.example_runs import LIMITS, astray_run, budget_run, degraded_run, running_run
 from tests.viewer.fake_run import FakeRun
 from viewer.present.spans import spans_of, spans_of_rows
 
@@ -38,6 +38,77 @@ def test_a_refusal_by_a_limit_that_is_not_the_tools_own_says_which():
     run = a_run()
     run.refuse(10, "query_logs", resource="tool_calls", used=20, limit=20)
     assert of(run)[0].note == "refused · tool calls: 20 of 20 used"
+
+
+def named(run, name, **states):
+    found = [span for span in of(run) if span.name == name]
+    return [span for span in found if all(getattr(span, key) == value for key, value in states.items())]
+
+
+def test_work_that_a_scope_refused_says_so():  # D5
+    (refused,) = named(astray_run(), "critic", state="refused")
+    assert refused.note == "refused by its scope · model calls: 1 of 1 used"
+
+
+def test_a_refusal_at_the_deadline_is_told_as_time():
+    run = a_run()
+    run.refuse(10, "late", resource="deadline_us", used=60_000_100, limit=60_000_000)
+    assert of(run)[0].note == "refused · time: 1 min of 1 min used"
+
+
+def test_one_call_too_often_names_the_call():
+    run = a_run()
+    run.refuse(10, "query_logs", resource="repeat:query_logs", used=3, limit=3)
+    assert of(run)[0].note == "refused · the same query_logs call: 3 of 3 used"
+
+
+def test_a_call_that_a_policy_denied_took_no_time_and_names_policy_and_reason():
+    (denied,) = named(astray_run(), "rollback")
+    assert (denied.state, denied.start_us, denied.end_us) == ("denied", 2_560_000, 2_560_000)
+    assert denied.note == "denied by tool_rules · effect not allowed"
+
+
+def test_a_call_that_a_policy_allowed_is_no_span_of_its_own():
+    run = a_run()
+    run.decide(10, "query_logs", allowed=True)
+    assert of(run) == []
+
+
+def test_work_that_was_let_past_an_observed_limit_is_marked_and_nothing_else_is():  # D13
+    (marked,) = [span for span in named(astray_run(), "query_logs") if span.is_suspect]
+    assert (marked.state, marked.note) == ("ok", "only observed: query_logs: 2 of 2 used · deploy")
+
+
+def test_bytes_that_were_let_past_an_observed_limit_are_a_mark_of_their_own():  # D13
+    run = a_run()
+    figures = {"resource": "run_bytes", "amount": 9, "used": 2_000, "limit": 2_000}
+    run.add(e.LimitWouldReject, 10, boundary="capacity/report/1/1", kind="capacity", name="report", **figures)
+    (span,) = of(run)
+    assert (span.state, span.is_suspect) == ("passed", True)
+    assert span.note == "only observed: run bytes: 2.0 kB of 2.0 kB used"
+
+
+def test_hidden_requests_are_a_warning_on_their_attempt_also_when_they_are_seen_late():  # H7
+    run = astray_run()
+    (planner,) = named(run, "planner")
+    assert (planner.state, planner.is_suspect, planner.note) == ("ok", True, "two hidden requests · 900 in · 120 out")
+    started = next(event for event in run.events if event.type == "attempt.started")
+    same = {key: started.fields[key] for key in ("boundary", "attempt_id")}
+    run.add(e.HiddenRetryDetected, None, **same, request=4)
+    assert named(run, "planner")[0].note.startswith("three hidden requests")
+
+
+def test_a_stream_says_when_its_first_output_came():
+    (composer,) = named(astray_run(), "composer")
+    assert (composer.start_us, composer.first_us) == (3_150_000, 3_790_000)
+    assert composer.note == "first output after 640 ms · 1,610 in · 402 out"
+
+
+def test_an_attempt_that_was_out_of_its_own_time_says_how_long_it_had():
+    run = a_run()
+    run.model(10, 40, "slow", failure="TIMEOUT", timeout_ms=30)
+    run.model(50, 90, "slower", failure="TIMEOUT")
+    assert [span.note for span in of(run)] == ["stopped after its 30 ms", "no answer in time"]
 
 
 def test_a_failed_tool_says_what_its_exception_said_and_which_arguments_it_had():

@@ -11,7 +11,7 @@ SECOND = 1_000_000
 
 
 def span(start, end, *, scope=("node.1",), kind="tool", state="ok", name="t", note="", seq=1):
-    return Span(seq, scope, kind, state, name, start, end, note, place=scope[:1])
+    return Span(seq, scope, kind, state, name, start, end, note)
 
 
 def bars(drawing):

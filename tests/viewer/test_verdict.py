@@ -4,8 +4,18 @@ from dataclasses import replace
 
 import pytest
 
-from tests.viewer.example_runs import LIMITS, budget_run, degraded_run, hostile_run, running_run, success_run
+from tests.viewer.example_runs import (
+    LIMITS,
+    astray_run,
+    budget_run,
+    degraded_run,
+    hostile_run,
+    overpriced_run,
+    running_run,
+    success_run,
+)
 from tests.viewer.fake_run import FakeRun, content
+from viewer.present.scopes import scopes_of
 from viewer.present.trace_page import transitions_of
 from viewer.present.verdict import verdict
 
@@ -14,7 +24,7 @@ def words(run, **changes):
     trace = run.trace()
     summary = replace(trace.run.summary, status=changes.pop("status", trace.run.summary.status))
     trace = replace(trace, run=replace(trace.run, summary=summary, **changes))
-    found = verdict(trace, transitions_of(trace, run.events), run.now_us)
+    found = verdict(trace, transitions_of(trace, run.events), run.now_us, scopes_of(run.events))
     return "".join(part.text for part in found.parts)
 
 
@@ -31,6 +41,36 @@ def test_a_run_that_a_tool_limit_ended():
 
 def test_a_success_that_wrote():
     assert words(success_run()) == "Answered after 2.50 s. It made one write: open_ticket."
+
+
+def test_a_run_that_its_limit_on_cost_ended():
+    assert words(overpriced_run()).startswith(
+        "Stopped after 4.01 s: 0.012 USD more would have passed its limit of 0.05 USD."
+    )
+
+
+def test_what_went_astray_is_told_the_gravest_first():  # H7, D5, D13
+    assert words(astray_run()) == (
+        "Answered after 5.92 s. Two hidden requests were sent beside the recorded attempts. "
+        "The scope second look was exhausted (model calls: 1 of 1 used). A policy denied one call. "
+        "Work was let past a limit that is only observed, once. "
+        "It changed nothing: every tool call was declared a read."
+    )
+
+
+def test_a_success_with_hidden_requests_is_no_good_news():  # H7
+    trace = astray_run().trace()
+    assert verdict(trace, (), 1).tone == "warn"
+    plain = replace(trace, run=replace(trace.run, incidents={"calls_denied": 1}))
+    assert verdict(plain, (), 1).tone == "good"
+
+
+def test_exhausted_scopes_that_are_many_or_not_known_are_counted():
+    trace = astray_run().trace()
+    trace = replace(trace, run=replace(trace.run, incidents={"scopes_exhausted": 4, "limits_passed": 12}))
+    said = "".join(part.text for part in verdict(trace, (), 1).parts)
+    assert "Four nested scopes used up a limit of their own." in said
+    assert "only observed, 12 times." in said
 
 
 def test_a_degraded_success_says_so():
@@ -70,6 +110,14 @@ def test_a_running_run_says_how_far_it_is_known():
         (
             {"resource": "run_bytes", "amount": 5_243_000, "used": 9, "limit": 512_000},
             "5.2 MB more content would have passed its limit of 512 kB.",
+        ),
+        (
+            {"resource": "cost_micros", "used": 260_000, "limit": 250_000},
+            "0.26 of cost were used, which is over its limit of 0.25 of cost.",
+        ),
+        (
+            {"resource": "repeat:query_logs", "amount": 1, "used": 3, "limit": 3},
+            "a fourth query_logs call with the same arguments would have passed its limit of 3.",
         ),
         (None, "its budget was used up (ran out)."),
     ],

@@ -6,6 +6,7 @@ from urllib.parse import unquote
 
 from harness.state import OBSERVED
 from viewer.present.format import count, duration, size
+from viewer.present.places import levels
 from viewer.present.text import shorten
 from viewer.present.words import amount, noun, plain, used_of
 
@@ -41,7 +42,7 @@ def boundary_words(boundary: str) -> str:
     segments = [unquote(segment) for segment in boundary.split("/")]
     if len(segments) < 4:
         return boundary
-    return " · ".join([*segments[:-4], segments[-3]])
+    return " · ".join([*(level.label for level in levels(segments[:-4])), segments[-3]])
 
 
 def _at(fields: Fields, *more: str) -> str:

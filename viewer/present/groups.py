@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from viewer.present.scopes import Scope, Scopes, key_of, place
+from viewer.present.places import Place, place
+from viewer.present.scopes import Scope
 from viewer.present.spans import Span
 
 
@@ -22,11 +23,6 @@ class Gathered:
     is_continued: bool
     """Whether the group's beginning was listed before, and then something that lies inside it."""
     spans: list[Span] = field(default_factory=list)
-
-
-Key = tuple[str, ...]
-_OUTSIDE = "\0\0"
-"""Before the number of a stretch of spans that lie in no group."""
 
 
 @dataclass(slots=True)
@@ -52,33 +48,34 @@ class _Group:
             yield part
 
 
-def gather(spans: Sequence[Span], scopes: Scopes) -> list[Gathered]:
+def gather(spans: Sequence[Span], scopes: Sequence[Scope]) -> list[Gathered]:
     """The groups by their first start; what lies outside of any is grouped only with its neighbours."""
-    by_key = {key_of(scope): scope for scope in scopes.values()}
-    groups: dict[Key, _Group] = {(): _Group("", None)}
-    stretch, was_outside = 0, False
-    for start_us, end_us, key, span in _members(spans, scopes):
-        stretch += was_outside and bool(key)
-        was_outside = not key
-        whole = key or (f"{_OUTSIDE}{stretch}",)
-        for depth, last in enumerate(whole):
-            prefix = whole[: depth + 1]
+    scope_at = {scope.place: scope for scope in scopes}
+    groups: dict[Place, _Group] = {(): _Group("", None)}
+    outside: _Group | None = None
+    for start_us, end_us, at, span in _members(spans, scopes):
+        if at:
+            outside = None
+        elif outside is None:
+            outside = _Group("", None)
+            groups[()].items.append(outside)
+        for depth in range(len(at)):
+            prefix = at[: depth + 1]
             if prefix not in groups:
-                scope = by_key.get(last)
-                label = scope.label if scope is not None else "" if last.startswith(_OUTSIDE) else last
-                groups[prefix] = _Group(label, scope)
+                groups[prefix] = _Group(at[depth].label, scope_at.get(prefix))
                 groups[prefix[:-1]].items.append(groups[prefix])
             groups[prefix].times.append((start_us, end_us))
         if span is not None:
-            groups[whole].items.append(span)
+            group = outside or groups[at]
+            group.items.append(span)
+            group.times += [(start_us, end_us)] if group is outside else []
     return [part for group in groups[()].items if isinstance(group, _Group) for part in group.listed(0)]
 
 
-def _members(spans: Sequence[Span], scopes: Scopes) -> list[tuple[int, int | None, Key, Span | None]]:
+def _members(spans: Sequence[Span], scopes: Sequence[Scope]) -> list[tuple[int, int | None, Place, Span | None]]:
     """All that takes time, by its start: the scopes themselves too, each before what lies in it."""
-    members: list[tuple[int, int | None, Key, Span | None]] = [
-        (scope.start_us, scope.end_us, (*place(scopes, scope.path, scope.parent_id), key_of(scope)), None)
-        for scope in scopes.values()
+    members: list[tuple[int, int | None, Place, Span | None]] = [
+        (scope.start_us, scope.end_us, scope.place, None) for scope in scopes
     ]
-    members += [(span.start_us, span.end_us, span.place, span) for span in spans]
+    members += [(span.start_us, span.end_us, place(span.scope), span) for span in spans]
     return sorted(members, key=lambda member: member[0])

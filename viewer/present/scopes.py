@@ -11,19 +11,16 @@ from harness.events import parse_event
 from harness.state import OBSERVED, RunState, evolve
 from ledger.records import RecordedEvent
 from viewer.present.format import duration
-from viewer.present.words import amount, noun, scope_of, used_of
+from viewer.present.places import Place, place
+from viewer.present.words import amount, noun, used_of
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
     """A scope of its own limits inside its run."""
 
-    scope_id: str
-    label: str
-    """Its name, and which of that name it was if not the first: `planner`, `planner.2`."""
-    path: tuple[str, ...]
-    """Where it was opened."""
-    parent_id: str | None
+    place: Place
+    """The group that it is, in those around it."""
     seq: int
     """The event that says most about it: that it was exhausted, else that it was opened."""
     start_us: int
@@ -35,6 +32,11 @@ class Scope:
     """What was charged to it; None where that cannot be told."""
     exhausted: tuple[str, int, int] | None = None
     """The resource that ran out, with used and limit."""
+
+    @property
+    def label(self) -> str:
+        """Its name, and which of that name it was if not the first: `planner`, `planner.2`."""
+        return self.place[-1].label
 
     @property
     def words(self) -> str:
@@ -60,11 +62,7 @@ class Scope:
         )
 
 
-Scopes = Mapping[str, Scope]
-"""By scope id."""
-
-
-def scopes_of(events: Sequence[RecordedEvent]) -> Scopes:
+def scopes_of(events: Sequence[RecordedEvent]) -> list[Scope]:
     """Every nested scope of the run, in the order they were opened."""
     found: dict[str, Scope] = {}
     for event in events:
@@ -79,31 +77,14 @@ def scopes_of(events: Sequence[RecordedEvent]) -> Scopes:
         elif event.type == "run.terminated":
             found = {each: _left(scope, event.elapsed_us) for each, scope in found.items()}
     usage = _usage(events) if found else {}
-    return {key: replace(scope, usage=usage.get(key)) for key, scope in found.items()}
-
-
-def place(scopes: Scopes, path: tuple[str, ...], scope_id: str | None) -> tuple[str, ...]:
-    """The groups that something lies in, the outermost first: graph nodes by name, nested scopes by `key_of`."""
-    scope = scopes.get(scope_id) if scope_id is not None else None
-    if scope is None:
-        return path[:1]
-    inside = path[len(scope.path) + 1 :]
-    return (*place(scopes, scope.path, scope.parent_id), key_of(scope), *inside[:1])
-
-
-def key_of(scope: Scope) -> str:
-    """What names a scope's group, and no node of a graph can be named."""
-    return f"\0{scope.scope_id}"
+    return [replace(scope, usage=usage.get(key)) for key, scope in found.items()]
 
 
 def _opened(event: RecordedEvent) -> Scope:
     fields: Mapping[str, Any] = event.fields
-    name, ordinal = fields["boundary"].split("/")[-3:-1]
     return Scope(
-        scope_id=fields["scope_id"],
-        label=unquote(name) if ordinal == "1" else f"{unquote(name)}.{ordinal}",
-        path=scope_of(fields["boundary"]),
-        parent_id=fields.get("parent_scope_id"),
+        # What lies in it has its boundary as the beginning of its path.
+        place=place([unquote(segment) for segment in fields["boundary"].split("/")]),
         seq=event.seq,
         start_us=event.elapsed_us or 0,
         end_us=None,

@@ -8,7 +8,6 @@ from urllib.parse import unquote
 from ledger.records import AgentStep, RecordedEvent, ToolInvocation
 from viewer.present.content import arguments
 from viewer.present.format import count, duration, some
-from viewer.present.scopes import Scopes, place
 from viewer.present.text import shorten
 from viewer.present.words import failure, plain, scope_of, used_of
 
@@ -35,8 +34,6 @@ class Span:
     note: str = ""
     attempt: int = 1
     max_attempts: int = 1
-    place: tuple[str, ...] = ()
-    """The groups that it is drawn in, the outermost first; none for what lies outside any."""
     warnings: tuple[str, ...] = ()
     """Observed limits that it was let past."""
     hidden_count: int = 0
@@ -58,13 +55,12 @@ def spans_of(
     events: Iterable[RecordedEvent],
     tools: Iterable[ToolInvocation] = (),
     steps: Iterable[AgentStep] = (),
-    scopes: Scopes | None = None,
 ) -> list[Span]:
     """All spans in the order they began; the rows lend the arguments and messages that events do not hold."""
     rows: dict[str, Work] = {tool.boundary: tool for tool in tools}
     # A step's message is that of its last failed attempt.
     rows |= {f"{step.boundary}/{step.attempt_count}": step for step in steps if step.status == "FAILED"}
-    reading = _Reading(rows, scopes or {})
+    reading = _Reading(rows)
     for event in events:
         reading.take(event)
     return sorted(map(_told, reading.found.values()), key=lambda span: (span.start_us, span.seq))
@@ -81,17 +77,15 @@ def _row_span(row: Work, kind: Kind, name: str) -> Span:
     end_us = None if row.duration_us is None else start + row.duration_us
     scope = tuple(unquote(segment) for segment in row.scope.split("/")) if row.scope else ()
     hidden = row.hidden_retry_count
-    return _told(Span(0, scope, kind, state, name, start, end_us, place=scope[:1], hidden_count=hidden))
+    return _told(Span(0, scope, kind, state, name, start, end_us, hidden_count=hidden))
 
 
 class _Reading:
     """Takes a run's events in their order."""
 
-    def __init__(self, rows: Mapping[str, Work], scopes: Scopes) -> None:
+    def __init__(self, rows: Mapping[str, Work]) -> None:
         self.found: dict[str, Span] = {}
         self._rows = rows
-        self._scopes = scopes
-        self._scope_ids: dict[tuple[str, ...], str] = {}
         self._passed: dict[str, list[str]] = {}
 
     def take(self, event: RecordedEvent) -> None:
@@ -103,13 +97,11 @@ class _Reading:
         elif key in self.found and event.type in _FURTHER:
             self.found[key] = _FURTHER[event.type](self.found[key], event, self._row(event))
         elif event.type in _ALONE and event.fields.get("allowed") is not True:
-            self.found[f"alone {event.seq}"] = self._placed(_ALONE[event.type](event), event)
+            self.found[f"alone {event.seq}"] = _ALONE[event.type](event)
 
     def _start(self, key: str, event: RecordedEvent) -> None:
         span = _started(event, self._row(event))
-        if "scope_id" in event.fields:
-            self._scope_ids[span.scope] = event.fields["scope_id"]
-        self.found[key] = replace(self._placed(span, event), warnings=tuple(self._passed.pop(key, ())))
+        self.found[key] = replace(span, warnings=tuple(self._passed.pop(key, ())))
 
     def _let_past(self, key: str, event: RecordedEvent) -> None:
         """Most come in one append with the start of their attempt, before it."""
@@ -118,11 +110,6 @@ class _Reading:
             self.found[key] = replace(self.found[key], warnings=(*self.found[key].warnings, words))
         else:
             self._passed.setdefault(key, []).append(words)
-
-    def _placed(self, span: Span, event: RecordedEvent) -> Span:
-        # A refusal names the scope whose limit it is, which may lie further out than the refused work.
-        scope_id = self._scope_ids.get(span.scope, event.fields.get("scope_id"))
-        return replace(span, place=place(self._scopes, span.scope, scope_id))
 
     def _row(self, event: RecordedEvent) -> Work | None:
         return self._rows.get(event.fields["boundary"])

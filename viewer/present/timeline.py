@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from viewer.present.groups import Gathered, gather
-from viewer.present.scopes import Scope, Scopes
+from viewer.present.places import levels
+from viewer.present.scopes import Scope
 from viewer.present.spans import Kind, Span, State
 
 ROWS_MAX = 160
@@ -105,11 +106,11 @@ class Timeline:
 
 
 def timeline(
-    spans: Sequence[Span], length_us: int, *, scopes: Scopes | None = None, cursor_us: int | None = None
+    spans: Sequence[Span], length_us: int, *, scopes: Sequence[Scope] = (), cursor_us: int | None = None
 ) -> Timeline:
     """Lay out `spans` over `length_us`, the time from the run's start to its end or to its last event so far."""
     scale = _Scale(max(length_us, 1))
-    gathered = gather(spans, scopes or {})
+    gathered = gather(spans, scopes)
     lanes = len(spans) > ROWS_MAX
     return Timeline(
         ticks=ticks(scale.length_us),
@@ -191,7 +192,7 @@ def _row(span: Span, scale: _Scale) -> Row:
         label=f"model · {span.name}" if span.kind == "model" else span.name,
         kind=span.kind,
         state=span.state,
-        depth=min(len(span.scope), 3),
+        depth=min(len(levels(span.scope)), 3),
         bars=(bar,),
         note=place_note(span.note, bar) if span.note else None,
         seq=span.seq,

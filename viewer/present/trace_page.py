@@ -57,9 +57,9 @@ def trace_page(reading: RunReading, links: TraceLinks) -> TracePage:
     trace, run, selected = reading.trace, reading.trace.run, reading.selected
     elapsed_us = lasted_us(reading)
     transitions = transitions_of(trace, reading.events if reading.complete else ())
-    scopes = scopes_of(reading.events) if reading.complete else {}
+    scopes = scopes_of(reading.events) if reading.complete else []
     if reading.complete:
-        spans = spans_of(reading.events, trace.tool_invocations, trace.agent_steps, scopes)
+        spans = spans_of(reading.events, trace.tool_invocations, trace.agent_steps)
     else:
         spans = spans_of_rows(trace.agent_steps, trace.tool_invocations)
     steps, steps_paging = rows.step_rows(trace.agent_steps, links, run.currency)
@@ -71,7 +71,7 @@ def trace_page(reading: RunReading, links: TraceLinks) -> TracePage:
         notices=notices(reading, links),
         title=shorten(run.summary.query or "", TITLE_CHARS_MAX) or "The question is not kept",
         elapsed_us=elapsed_us,
-        verdict=verdict(trace, transitions, elapsed_us, scopes.values()),
+        verdict=verdict(trace, transitions, elapsed_us, scopes),
         models=models_of(trace.agent_steps),
         cost=cost_of(run),
         gauges=gauges(run, elapsed_us),

@@ -8,6 +8,7 @@ from ledger.records import RunDetail, RunTrace, ToolInvocation
 from viewer.present.format import count, duration, nth, size, some
 from viewer.present.graph import Transition
 from viewer.present.incidents import incidents
+from viewer.present.places import levels
 from viewer.present.scopes import Scope
 from viewer.present.sentence import Part, Sentence
 from viewer.present.text import shorten
@@ -134,8 +135,8 @@ def _circumstances(trace: RunTrace, transitions: Sequence[Transition]) -> Iterab
 def _last_node(run: RunDetail, transitions: Sequence[Transition]) -> str | None:
     if transitions:
         return transitions[-1].target
-    scope = scope_of(str((run.refused or {}).get("boundary") or ""))
-    return scope[0] if scope else None
+    scope = levels(scope_of(str((run.refused or {}).get("boundary") or "")))
+    return scope[0].label if scope else None
 
 
 def changes(tools: Sequence[ToolInvocation], *, running: bool = False) -> Sentence:

@@ -16,8 +16,7 @@ _FAILURES = {
     "DEADLINE_EXCEEDED": "stopped at the deadline",
     "RUN_ENDED": "the run had ended",
     "SCOPE_ENDED": "its scope had ended",
-    "SCOPE_EXHAUSTED": "its scope had ended",
-    "TOOL_DENIED": "denied by a policy",
+    "DENIED": "denied by a policy",
     "HIDDEN_RETRY": "stopped for a hidden retry",
     "UNKNOWN": "failed",
 }
