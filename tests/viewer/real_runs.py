@@ -1,7 +1,8 @@
 """Runs that a real harness made, in a real ledger; the clock is moved by hand, so that every time is known."""
 
 import contextlib
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,15 @@ from harness import (
     Limits,
     ManualClock,
     OperationKind,
+    Price,
+    PriceTable,
     Run,
     RunEnded,
+    ScopeExhausted,
+    ScopeLimits,
     TokenUsage,
+    ToolDenied,
+    ToolRules,
     TypedFailure,
 )
 from ledger import Ledger
@@ -32,6 +39,13 @@ LIMITS = Limits(
 )
 
 
+PRICES = PriceTable(
+    "2026-11",
+    "USD",
+    {"offline-rules-1": Price(input_micros_per_million=2_000_000, output_micros_per_million=8_000_000)},
+)
+
+
 @dataclass(frozen=True)
 class Reply:
     """What a model says, with what it cost."""
@@ -43,12 +57,12 @@ class Reply:
 class Agent:
     """Does work that takes a known time."""
 
-    def __init__(self, ledger: Ledger, clock: ManualClock) -> None:
+    def __init__(self, ledger: Ledger, clock: ManualClock, **settings: Any) -> None:
         async def sleep(_: float) -> None:
             clock.advance(0.08)  # without jitter
 
         self.clock = clock
-        self.harness = Harness(ledger.journal, monotonic_clock=clock, wall_clock=clock, sleep=sleep)
+        self.harness = Harness(ledger.journal, monotonic_clock=clock, wall_clock=clock, sleep=sleep, **settings)
 
     def run(self, session_id: str, run_id: str, query: str, **settings: Any) -> Any:
         own = {"limits": LIMITS, "timeout_s": 60.0, "agent": "triage@1.4", "flow": "CHAT_GRAPH", **settings}
@@ -135,6 +149,35 @@ async def hostile(agent: Agent) -> None:
         agent.harness.answer(run, " ".join(HOSTILE))
 
 
+async def astray(agent: Agent) -> None:
+    """Everything that a run can have beside its plain course, but hidden requests."""
+    limits = replace(
+        LIMITS, cost_micros=4_000, repeated_calls=1, observe=frozenset({"tool:query_logs", "repeated_calls"})
+    )
+
+    async def chunks(run: Run) -> AsyncIterator[Any]:
+        agent.clock.advance(0.4)
+        yield "It was "
+        agent.clock.advance(0.2)
+        yield Reply("deploy 4711.")
+
+    async with agent.run("s-4", "r-astray", "Which deploy was it?", limits=limits) as run:
+        here = run.branch("executor.1")
+        with agent.harness.scope(here, "deploys", limits=ScopeLimits(model_calls=1), timeout_s=30.0) as scope:
+            await agent.ask(scope, "planner", Reply("look"), reserve=TokenUsage(400, 90))
+            for _ in range(3):
+                await agent.use(scope, "query_logs", {"pattern": "deploy"}, {"matches": []})
+            with contextlib.suppress(ScopeExhausted):
+                await agent.ask(scope, "planner", Reply("look again"))
+        with contextlib.suppress(ToolDenied):
+            await agent.use(here, "rollback", {"deploy": 4711}, {}, effect="write")
+        async with agent.harness.stream(
+            run.branch("composer.2"), "composer", chunks, model="offline-rules-1"
+        ) as stream:
+            said = [chunk async for chunk in stream]
+        agent.harness.answer(run, f"{said[0]}{said[1].text}")
+
+
 async def record_runs(path: Path) -> None:
     """Make every run."""
     clock = ManualClock()
@@ -145,5 +188,7 @@ async def record_runs(path: Path) -> None:
         for make in (answered, over_budget, failed, cancelled, timed_out, hostile):
             clock.advance(60)
             await make(agent)
+        clock.advance(60)
+        await astray(Agent(ledger, clock, prices=PRICES, policies=(ToolRules(effects={"read"}),)))
         await ledger.record_feedback("s-1", "r-answered", useful=True, comment="Exactly.")
         await ledger.record_evaluation("s-1", "r-answered", evaluator="aiops_rule_evaluation", verdict="PASS")

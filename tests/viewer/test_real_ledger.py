@@ -46,6 +46,11 @@ def trace_of(client, session_id, run_id):
             "r-budget",
             "Stopped after 400 ms: a third query_logs call would have passed its limit of 2. It was in executor.",
         ),
+        (
+            "s-4",
+            "r-astray",
+            "A policy denied one call. Work was let past a limit that is only observed, 5 times. It changed nothing",
+        ),
         ("s-2", "r-failed", "Failed after 10 ms: the plan was empty."),
         ("s-2", "r-cancelled", "Cancelled after 0 s because the client went away."),
         ("s-2", "r-timed-out", "Stopped after 1.00 s: its time of 1.00 s was up."),
@@ -73,6 +78,35 @@ def test_the_page_of_a_run_shows_its_retry_its_failure_and_its_write(client):
     text = read(client, page_of("s-1", "r-answered")).text
     for words in ("attempt 1 of 2 · connection failed", "back-off", "kern.log: permission denied", "open_ticket"):
         assert words in text
+
+
+def test_the_page_of_a_run_shows_its_scope_its_cost_its_denial_and_its_stream(client):  # D5, D13, H4
+    text = read(client, page_of("s-4", "r-astray")).text
+    for words in (
+        "The scope deploys was exhausted (model calls: 1 of 1 used).",
+        "exhausted · model calls: 1 of 1 used · at most 30.0 s",
+        "refused by its scope · model calls: 1 of 1 used",
+        "denied by tool_rules · effect not allowed",
+        "only observed: query_logs: 2 of 2 used",
+        "first output after 400 ms",
+        "prices 2026-11",
+        "0.00072 / 0.004 USD",
+    ):
+        assert words in text, words
+
+
+def test_the_trace_of_such_a_run_has_its_figures_and_only_what_was_done(client):  # R3, R4
+    data = trace_of(client, "s-4", "r-astray")
+    assert [tool["toolName"] for tool in data["toolInvocations"]] == ["query_logs"] * 3
+    assert [(step["name"], step["costMicros"], step["outputChunks"]) for step in data["agentSteps"]] == [
+        ("planner", 360, None),
+        ("composer", 360, 2),
+    ]
+    run = data["run"]
+    assert (run["currency"], run["usage"]["costMicros"], run["reserved"]) == ("USD", 720, {"perTool": {}})
+    assert run["incidents"] == {"callsDenied": 1, "limitsPassed": 5, "scopesExhausted": 1}
+    assert run["observedLimits"] == {"perTool": {"query_logs": 2}, "repeatedCalls": 1}
+    assert run["agentFlow"] == "CHAT_GRAPH"
 
 
 def test_hostile_content_of_a_real_run_is_inert_on_the_page_and_exact_in_the_api(client):

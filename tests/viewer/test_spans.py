@@ -79,6 +79,17 @@ def test_work_that_was_let_past_an_observed_limit_is_marked_and_nothing_else_is(
     assert (marked.state, marked.note) == ("ok", "only observed: query_logs: 2 of 2 used · deploy")
 
 
+def test_an_observed_limit_that_was_passed_before_marks_only_what_asks_for_more_of_it():  # D13
+    run = a_run()
+    figures = {"kind": "model", "name": "m", "resource": "output_tokens", "used": 120, "limit": 100}
+    for number, amount in enumerate((0, 0, 30), 1):
+        attempt = {"boundary": f"model/m/{number}/1", "attempt_id": f"a{number}"}
+        run.add(e.LimitWouldReject, number, **attempt, **figures, amount=amount)
+        start = {"kind": "model", "name": "m", "operation": "DIAGNOSIS_AGENT", "attempt": 1, "max_attempts": 1}
+        run.add(e.AttemptStarted, number, **attempt, **start)
+    assert [span.is_suspect for span in of(run)] == [True, False, True]
+
+
 def test_bytes_that_were_let_past_an_observed_limit_are_a_mark_of_their_own():  # D13
     run = a_run()
     figures = {"resource": "run_bytes", "amount": 9, "used": 2_000, "limit": 2_000}

@@ -87,9 +87,12 @@ class _Reading:
         self.found: dict[str, Span] = {}
         self._rows = rows
         self._passed: dict[str, list[str]] = {}
+        self._limits_passed: set[tuple[str | None, str]] = set()
 
     def take(self, event: RecordedEvent) -> None:
         key = str(event.fields.get("attempt_id"))
+        if event.type == "limit.would_reject" and self._is_old_news(event.fields):
+            return
         if event.type == "attempt.started":
             self._start(key, event)
         elif event.type == "limit.would_reject" and "attempt_id" in event.fields:
@@ -110,6 +113,13 @@ class _Reading:
             self.found[key] = replace(self.found[key], warnings=(*self.found[key].warnings, words))
         else:
             self._passed.setdefault(key, []).append(words)
+
+    def _is_old_news(self, fields: Mapping[str, Any]) -> bool:
+        """Whether this work asks for nothing of a limit that was passed before, and was marked then."""
+        limit = fields.get("scope_id"), fields["resource"]
+        is_known = limit in self._limits_passed
+        self._limits_passed.add(limit)
+        return is_known and fields["amount"] == 0
 
     def _row(self, event: RecordedEvent) -> Work | None:
         return self._rows.get(event.fields["boundary"])
