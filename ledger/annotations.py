@@ -16,9 +16,8 @@ from ledger.bytes import case_id_of
 from ledger.deciding import Draft, RunHead
 from ledger.errors import RunNotFound, TooLarge
 from ledger.prepared import prepare
+from ledger.sizes import MAX_TEXT_BYTES
 
-MAX_TEXT_BYTES = 65_536
-"""Of a comment or a rationale."""
 MAX_EVALUATORS = 64
 """Of one run; an evaluator may judge it again any number of times."""
 

@@ -12,9 +12,9 @@ import orjson
 
 from harness.events import Event
 from ledger.errors import TooLarge
+from ledger.sizes import MAX_BODY_BYTES
 
 HASH_VERSION = 1
-MAX_BODY_BYTES = 16_384
 
 BODY_DOMAIN = b"tachograph/body/v1\0"
 LINK_DOMAIN = b"tachograph/link/v1\0"

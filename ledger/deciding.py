@@ -95,6 +95,7 @@ class ContentRow(NamedTuple):
     salt: bytes
     size_bytes: int
     media_type: str
+    encoding: str | None
     data: bytes | None
     state: str
 
@@ -167,9 +168,7 @@ class Draft:
         for prepared in append.events:
             seq, link = self.add_event(stream_id, append.session_id, append.run_id, prepared, seq, link)
         for content in append.contents:
-            state = "digest_only" if content.data is None else "stored"
-            of_content = (content.digest, content.salt, content.size_bytes, content.media_type, content.data, state)
-            self.contents.append(ContentRow(stream_id, *of_content))
+            self.contents.append(ContentRow(stream_id, *content))
         owner_id, owner_epoch = (head.owner_id, head.owner_epoch) if head else (self.setting.owner_id, 1)
         if projection.state.outcome != RUNNING:
             owner_id = None

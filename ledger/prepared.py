@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from harness.content import MAX_CONTENT_BYTES, SealedContent
+from harness.content import SealedContent
 from harness.events import EVENT_TYPES, Event, RunEvent
 from harness.ids import run_stream
 from harness.journal import Submission
 from ledger.bytes import body_hash, body_of
+from ledger.compression import pack
 from ledger.errors import MisplacedEvent, TooLarge
+from ledger.sizes import MAX_CONTENT_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +24,19 @@ class PreparedEvent:
     hash: bytes
 
 
+class PackedContent(NamedTuple):
+    """A content as it is stored: fields are columns of `content`, in order."""
+
+    digest: str
+    salt: bytes
+    size_bytes: int
+    """Of what was captured, however it is stored."""
+    media_type: str
+    encoding: str | None
+    data: bytes | None
+    state: str
+
+
 @dataclass(frozen=True, slots=True)
 class Append:
     """What is appended to one run all or none (SPEC D22)."""
@@ -28,7 +44,7 @@ class Append:
     session_id: str
     run_id: str
     events: tuple[PreparedEvent, ...]
-    contents: tuple[SealedContent, ...]
+    contents: tuple[PackedContent, ...]
     resumes: bool
     size_bytes: int
     is_awaited: bool = True
@@ -62,21 +78,30 @@ def prepare(submission: Submission, *, seq_expected: int | None = None) -> Appen
         one = prepare_event(event)
         prepared.append(one)
         size_bytes += len(one.body)
-    for content in submission.contents:
-        if content.data is not None:
-            if len(content.data) > MAX_CONTENT_BYTES:
-                raise TooLarge("a content", size_bytes=len(content.data), limit_bytes=MAX_CONTENT_BYTES)
-            size_bytes += len(content.data)
+    contents = tuple([pack_content(content) for content in submission.contents])
+    for content in contents:
+        size_bytes += len(content.data or b"")
     return Append(
         session_id=submission.session_id,
         run_id=submission.run_id,
         events=tuple(prepared),
-        contents=submission.contents,
+        contents=contents,
         resumes=submission.resumes,
         size_bytes=size_bytes,
         is_awaited=submission.is_awaited,
         seq_expected=seq_expected,
     )
+
+
+def pack_content(content: SealedContent) -> PackedContent:
+    """The content as it is stored; `TooLarge` above `MAX_CONTENT_BYTES`, and then it is not stored at all."""
+    about = (content.digest, content.salt, content.size_bytes, content.media_type)
+    if content.data is None:
+        return PackedContent(*about, None, None, "digest_only")
+    if len(content.data) > MAX_CONTENT_BYTES:
+        raise TooLarge("a content", size_bytes=len(content.data), limit_bytes=MAX_CONTENT_BYTES)
+    data, encoding = pack(content.data)
+    return PackedContent(*about, encoding, data, "stored")
 
 
 def _check_place(event: Event, submission: Submission) -> None:

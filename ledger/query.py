@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
+from ledger.compression import PREVIEW_BYTES, PREVIEW_STORED_BYTES
 from ledger.schema import agent_step, chat_session, content, diagnosis_run, event, stream, tool_invocation
 
-PREVIEW_CHARS = 200
-PREVIEW_BYTES = 4 * PREVIEW_CHARS
+PREVIEW_CHARS = PREVIEW_BYTES // 4
 """No character of UTF-8 takes more than four bytes."""
 
 _query = content.alias("query")
@@ -18,9 +18,12 @@ _SUMMARY_COLUMNS = (
     diagnosis_run.c.run_id,
     diagnosis_run.c.session_id,
     _query.c.data.label("query"),
+    _query.c.encoding.label("query_encoding"),
+    _query.c.size_bytes.label("query_bytes"),
     diagnosis_run.c.status,
     diagnosis_run.c.agent_flow,
-    sa.func.substr(_answer.c.data, 1, PREVIEW_BYTES, type_=sa.LargeBinary).label("answer"),
+    sa.func.substr(_answer.c.data, 1, PREVIEW_STORED_BYTES, type_=sa.LargeBinary).label("answer"),
+    _answer.c.encoding.label("answer_encoding"),
     diagnosis_run.c.step_count,
     diagnosis_run.c.tool_call_count,
     diagnosis_run.c.created_us,
@@ -77,6 +80,7 @@ CONTENTS = (
         content.c.size_bytes,
         content.c.media_type,
         content.c.state,
+        content.c.encoding,
         content.c.data,
         event.c.body.label("erasure"),
     )

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
 
-ContentState = Literal["stored", "digest_only", "erased"]
+ContentState = Literal["stored", "digest_only", "erased", "damaged"]
+"""`damaged`: it was stored, and what is there now cannot be what was."""
 
 
 @dataclass(frozen=True, slots=True)

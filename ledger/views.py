@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ import orjson
 import sqlalchemy as sa
 
 from harness.state import OBSERVED, observed_in
+from ledger.compression import DamagedContent, unpack, unpack_beginning
 from ledger.query import PREVIEW_CHARS
 from ledger.records import (
     AgentStep,
@@ -42,7 +44,12 @@ def session_of(row: Row, now_us: int) -> ChatSession:
 
 def summary_of(row: Row) -> RunSummary:
     """A line of a run list."""
-    return _summary(row, _text(row["query"]), preview_of(row["answer"]))
+    answer = None
+    if row["answer"] is not None:
+        with contextlib.suppress(DamagedContent):
+            answer = unpack_beginning(row["answer"], row["answer_encoding"])
+    query, _ = _unpacked(row["query"], row["query_encoding"], row["query_bytes"])
+    return _summary(row, _text(query), preview_of(answer))
 
 
 def detail_of(row: Row, head: Row, contents: Contents) -> RunDetail:
@@ -113,12 +120,13 @@ def event_of(row: Row) -> RecordedEvent:
 
 def content_of(row: Row) -> ContentView:
     """A content as it can be read today."""
+    data, is_damaged = _unpacked(row["data"], row["encoding"], row["size_bytes"])
     return ContentView(
         digest=row["digest"],
         size_bytes=row["size_bytes"],
         media_type=row["media_type"],
-        state=row["state"],
-        data=row["data"],
+        state="damaged" if is_damaged else row["state"],
+        data=data,
         erasure=_erasure_of(row["erasure"]),
     )
 
@@ -187,6 +195,16 @@ def _resolve(digest: str | None, contents: Contents) -> ContentView | None:
     if digest is None:
         return None
     return contents.get(digest) or ContentView(digest, 0, "application/octet-stream", "erased", None)
+
+
+def _unpacked(stored: bytes | None, encoding: str | None, size_bytes: int | None) -> tuple[bytes | None, bool]:
+    """The data, if there are any, and whether they are damaged, which must not take the rest of a run with it."""
+    if stored is None or size_bytes is None:
+        return None, False
+    try:
+        return unpack(stored, encoding, size_bytes), False
+    except DamagedContent:
+        return None, True
 
 
 def _erasure_of(body: bytes | None) -> Erasure | None:

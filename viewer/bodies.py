@@ -155,6 +155,9 @@ def content_body(content: ContentView | None, *, described_only: bool = False) -
         "mediaType": content.media_type,
         "state": content.state,
     }
+    if content.erasure is not None:
+        erasure = content.erasure
+        body["erasure"] = {"at": instant(erasure.erased_us), "actor": erasure.actor, "reason": erasure.reason}
     return body if described_only else {**body, "text": content.text}
 
 

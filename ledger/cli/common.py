@@ -69,6 +69,7 @@ def plain(value: Any) -> Any:
             "media_type": value.media_type,
             "state": value.state,
             "text": value.text,
+            "erasure": plain(value.erasure),
         }
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}

@@ -54,8 +54,9 @@ INSERT_EVENT = (
     " occurred_us, recorded_us, body, body_hash, link) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 INSERT_CONTENT = (
-    "INSERT INTO content (stream_id, digest, salt, size_bytes, media_type, data, state) VALUES (?, ?, ?, ?, ?, ?, ?)"
-    " ON CONFLICT (stream_id, digest) DO UPDATE SET data = excluded.data, state = excluded.state"
+    "INSERT INTO content (stream_id, digest, salt, size_bytes, media_type, encoding, data, state)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (stream_id, digest) DO UPDATE SET"
+    " encoding = excluded.encoding, data = excluded.data, state = excluded.state"
     " WHERE content.state = 'digest_only' AND excluded.state = 'stored'"
 )
 

@@ -1,5 +1,6 @@
 """What a harness may rely on, whichever journal it is given (`harness.journal`)."""
 
+import random
 import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -212,4 +213,4 @@ def lose_on_a_full_disk(journal, submissions):
 
 def enlarged(submission):
     """The submission with a content that needs new pages."""
-    return submission._replace(contents=(*submission.contents, seal("x" * 100_000)))
+    return submission._replace(contents=(*submission.contents, seal(random.Random(7).randbytes(100_000))))

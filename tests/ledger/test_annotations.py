@@ -6,7 +6,8 @@ import pytest
 
 from harness.errors import InvalidInput
 from ledger import RunNotFound, TooLarge
-from ledger.annotations import MAX_EVALUATORS, MAX_TEXT_BYTES
+from ledger.annotations import MAX_EVALUATORS
+from ledger.sizes import MAX_TEXT_BYTES
 from tests.ledger.scripted import ScriptedRun
 from tests.ledger.tables import dump
 

@@ -1,6 +1,7 @@
 """Appending: all or none, once, in order, and exactly what was given."""
 
 import contextlib
+import random
 import threading
 
 import orjson
@@ -82,7 +83,7 @@ async def test_of_1446_events_in_one_append_none_is_stored_if_the_last_is_illega
 
 
 async def test_a_payload_of_6_mb_is_stored_whole_and_its_neighbours_too(ledger, started):  # CASES 26
-    big = seal("x" * 6_000_000)
+    big = seal(random.Random(7).randbytes(6_000_000))
     tools = [started.attempt(ordinal=number) for number in (1, 2, 3)]
     for tool in tools:
         ledger.journal.submit(tool.start())

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from harness import events as e
 from harness.content import Content, content_digest
 from harness.ids import check_id
-from ledger.bytes import MAX_BODY_BYTES, body_hash, body_of, canonical, case_id_of, genesis_link, next_link
+from ledger.bytes import body_hash, body_of, canonical, case_id_of, genesis_link, next_link
 from ledger.errors import TooLarge
+from ledger.sizes import MAX_BODY_BYTES
 from tests.ledger.scripted import ScriptedRun
 
 GOLDEN = json.loads((Path(__file__).parent.parent / "golden" / "v1.json").read_text())

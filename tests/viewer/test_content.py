@@ -1,6 +1,10 @@
 """Blocks of content, and one-line views of it."""
 
+from dataclasses import replace
+
+from ledger.records import Erasure
 from tests.viewer.fake_run import content
+from viewer.bodies import content_body
 from viewer.present.content import block, peek, reply
 from viewer.present.judgements import judgements
 
@@ -25,6 +29,7 @@ def test_what_only_claims_to_be_json_is_shown_as_text():
 
 def test_content_without_bytes_says_why():
     assert block("k", content("gone", state="erased")).missing == "Erased: 4 bytes of text/plain."
+    assert block("k", content("gone", state="damaged")).missing == "Damaged: 4 bytes of text/plain."
     assert (
         block("k", content("kept", state="digest_only")).missing == "Only its digest was kept: 4 bytes of text/plain."
     )
@@ -62,3 +67,16 @@ def test_an_evaluators_reasons_in_json_are_shown_as_a_tree():
         None, {"rules": {"verdict": "PASS", "rationale": '{"rules": [{"rule": "a", "passed": true}]}'}}
     )
     assert (found.words, found.tree.children[0].key, found.tree.children[0].open) == ("", "rules", False)
+
+
+def test_what_was_erased_says_by_whom_when_and_why():  # E10
+    erased = replace(content("gone", state="erased"), erasure=Erasure(0, "USER_REQUEST", "dpo-1", "erasure-1"))
+    told = "Erased by dpo-1 on 1 Jan 1970 00:00:00 UTC (user request): 4 bytes of text/plain."
+    assert block("k", erased).missing == told
+    unknown = replace(erased, erasure=Erasure(0, "RETENTION", None, "erasure-1"))
+    assert block("k", unknown).missing.startswith("Erased on 1 Jan 1970 00:00:00 UTC (retention)")
+    assert content_body(erased)["erasure"] == {
+        "at": "1970-01-01T00:00:00.000000Z",
+        "actor": "dpo-1",
+        "reason": "USER_REQUEST",
+    }

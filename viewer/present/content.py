@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 from ledger.records import ContentView, ToolInvocation
 from viewer.present import json_tree
-from viewer.present.format import count, size
+from viewer.present.format import count, day_time, size
 from viewer.present.text import WINDOW_SIZE_BYTES, Window, shorten, window
+from viewer.present.words import plain
 
 PEEK_CHARS_MAX = 96
 PEEK_WINDOW_SIZE_BYTES = 2_048
@@ -34,7 +35,7 @@ def block(key: str, content: ContentView | None, *, asked_for: bool = False, sta
     if content is None:
         return None
     if content.data is None:
-        why = "Erased" if content.state == "erased" else "Only its digest was kept"
+        why = _why_missing(content)
         return Block(key, missing=f"{why}: {size(content.size_bytes)} of {content.media_type.partition(';')[0]}.")
     if content.data == b"":
         return Block(key, missing="Empty.")
@@ -45,6 +46,14 @@ def block(key: str, content: ContentView | None, *, asked_for: bool = False, sta
             return Block(key, tree=tree, showing=size(content.size_bytes))
     shown = window(content.data, start, WINDOW_SIZE_BYTES if asked_for else PEEK_WINDOW_SIZE_BYTES)
     return Block(key, window=shown, showing=showing(shown))
+
+
+def _why_missing(content: ContentView) -> str:
+    erasure = content.erasure
+    if content.state == "erased" and erasure is not None:
+        by = f" by {erasure.actor}" if erasure.actor else ""
+        return f"Erased{by} on {day_time(erasure.erased_us)} ({plain(erasure.reason)})"
+    return {"erased": "Erased", "damaged": "Damaged"}.get(content.state, "Only its digest was kept")
 
 
 def showing(shown: Window) -> str:
@@ -73,7 +82,7 @@ def peek(content: ContentView | None) -> str:
     if content is None:
         return ""
     if content.data is None:
-        return "erased" if content.state == "erased" else "digest only"
+        return content.state.replace("_", " ")
     return shorten(content.data[: PEEK_CHARS_MAX * 4].decode("utf-8", "replace"), PEEK_CHARS_MAX)
 
 
