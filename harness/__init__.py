@@ -54,6 +54,7 @@ from harness.run import Harness
 from harness.state import RunState, evolve
 from harness.stream import ModelStream
 from harness.sync import SyncHarness
+from harness.tool_calls import ToolCall, ToolResult, ToolStatus
 from harness.tool_rules import ToolRules
 
 __all__ = [
@@ -120,10 +121,13 @@ __all__ = [
     "Termination",
     "TerminationNotRecorded",
     "TokenUsage",
+    "ToolCall",
     "ToolCallKeyFactory",
     "ToolDenied",
     "ToolRequest",
+    "ToolResult",
     "ToolRules",
+    "ToolStatus",
     "TypedFailure",
     "UnknownClient",
     "UnpricedModel",

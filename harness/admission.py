@@ -13,7 +13,7 @@ from typing import Any
 
 from harness import events as e
 from harness.attempt import Attempt
-from harness.budget import Excess, total
+from harness.budget import DEADLINE, Excess, total
 from harness.cancellation import CancelReason
 from harness.content import SealedContent
 from harness.context import RunContext
@@ -77,7 +77,8 @@ class Admission:
             else:
                 recorded = self._refuse(excess)
         if excess is not None:
-            refused = self.refusal = accounts.error(excess)
+            refused = accounts.error(excess)
+            self.refusal = None if excess.resource == DEADLINE else refused
             self._interruption.arm(self._engine.close_timeout_s, Cause(refused, lambda: refused))
             await self._durable(recorded)
             raise refused

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterable, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterable, Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 
+from harness.admission import BATCH, BATCH_NAME
+from harness.batch import cross_together
 from harness.budget import TokenUsage, check_estimate, check_tool_name, is_limited, tool_resource
 from harness.context import RunContext
 from harness.crossing import cross
@@ -16,10 +19,12 @@ from harness.errors import InvalidInput
 from harness.ids import check_name
 from harness.operation import Operation, check_effect, is_async, is_streaming
 from harness.options import GuardOptions, ModelOptions, ToolLabels, ToolOptions
+from harness.ordinals import Ordinals
 from harness.prices import usage_map
 from harness.retry import OperationKind
 from harness.state import NOTHING
 from harness.stream import ModelStream
+from harness.tool_calls import ToolCall, ToolResult, check_calls, name_of
 
 P = ParamSpec("P")
 S = TypeVar("S")
@@ -156,7 +161,16 @@ class Calls:
             return self._curry(run, name, labels)
         if fn is None:
             raise InvalidInput("fn", "is missing: tool(run, name, fn) or tool(run, fn)")
-        return self._tool(run, name, fn, args, None, **labels)
+        return self._tool(cross, run, name, fn, args, None, **labels)
+
+    def tools(self, run: RunContext, calls: Sequence[ToolCall]) -> Awaitable[list[ToolResult]]:
+        """Call each as `tool` does, side by side, and all or none; one result for each, in their order (SPEC D6).
+
+        Where a limit refuses them, no call is started or charged and each result says so; the run, or the nested scope,
+        has ended then. Calls that a policy denies are left out. `InvalidInput` if one call cannot be made at all.
+        """
+        operations = [self._batched(run, index, call) for index, call in enumerate(check_calls(calls))]
+        return cross_together(self._engine, run, run.next_ordinal(BATCH, BATCH_NAME), operations)
 
     def _cross(
         self,
@@ -198,6 +212,7 @@ class Calls:
 
     def _tool(
         self,
+        start: Callable[[Engine, RunContext, Operation], S],
         run: RunContext,
         name: str,
         fn: Callable[..., Any],
@@ -208,7 +223,7 @@ class Calls:
         tool_key: str | None,
         effect: str | None,
         timeout_s: float | None,
-    ) -> Awaitable[Any]:
+    ) -> S:
         if not is_limited(run.live.state, tool_resource(check_tool_name("tool", name))):
             raise InvalidInput("tool", f"{name} has no limit: give limits.per_tool[{name!r}] or per_tool_default")
         labels = {
@@ -217,15 +232,24 @@ class Calls:
             "effect": None if effect is None else check_effect(effect),
         }
         return self._cross(
-            cross, run, "tool", name, OperationKind.TOOL_CALL, fn, args, call, timeout_s=timeout_s, **labels
+            start, run, "tool", name, OperationKind.TOOL_CALL, fn, args, call, timeout_s=timeout_s, **labels
         )
+
+    def _batched(self, run: RunContext, index: int, call: ToolCall) -> Operation:
+        """One call of a batch, as it will be in a scope of its own."""
+        alone = replace(run, ordinals=Ordinals())
+        labels = ToolLabels(call_id=call.call_id, tool_key=call.tool_key, effect=call.effect, timeout_s=call.timeout_s)
+        name = name_of(call.fn) if call.name is None else call.name
+        try:
+            return self._tool(lambda _, __, operation: operation, alone, name, call.fn, call.args, None, **labels)
+        except InvalidInput as error:
+            raise InvalidInput(f"calls[{index}].{error.field}", error.problem) from error
 
     def _curry(self, run: RunContext, fn: Callable[..., Any], labels: ToolLabels) -> Callable[..., Any]:
         signature = inspect.signature(partial(fn, run))
 
         def call(*args: Any, **kwargs: Any) -> Any:
             named = signature.bind(*args, **kwargs).arguments
-            name = getattr(fn, "__name__", type(fn).__name__)
-            return self._tool(run, name, fn, named, lambda inside: fn(inside, *args, **kwargs), **labels)
+            return self._tool(cross, run, name_of(fn), fn, named, lambda inside: fn(inside, *args, **kwargs), **labels)
 
         return call

@@ -13,7 +13,7 @@ from harness.live import LiveRun
 from harness.ordinals import Ordinals
 from harness.retry import RetryPolicies
 
-ENCLOSING_KINDS = ("model", "tool", "guard", "scope")
+ENCLOSING_KINDS = ("model", "tool", "guard", "scope", "batch")
 """The kinds of boundaries inside which others lie."""
 
 
@@ -44,7 +44,10 @@ class RunContext:
         """The same run in a scope of its own; concurrent work needs one each, or order would decide identity."""
         scope = (*self.scope, check_name("key", key))
         if _is_attempt(scope[-4:]):
-            raise InvalidInput("key", f"makes the scope {'/'.join(scope)}, which is that of an attempt or nested scope")
+            path = "/".join(scope)
+            raise InvalidInput(
+                "key", f"makes the scope {path}, which is that of an attempt or nested scope, or a batch"
+            )
         with self.live.lock:
             return replace(self, scope=scope, ordinals=self.ordinals.branch(key))
 
@@ -78,7 +81,7 @@ class RunContext:
 
 
 def _is_attempt(segments: tuple[str, ...]) -> bool:
-    """Whether a scope that ends so is that of an attempt or nested scope: kind, name, ordinal, attempt."""
+    """Whether a scope that ends so is that of an attempt, nested scope or batch: kind, name, ordinal, attempt."""
     return len(segments) == 4 and segments[0] in ENCLOSING_KINDS and segments[2].isdigit() and segments[3].isdigit()
 
 

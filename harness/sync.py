@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
 
@@ -13,6 +13,7 @@ from harness.options import GuardOptions, ModelOptions, ToolLabels, ToolOptions
 from harness.run import Harness
 from harness.scope import RunScope
 from harness.statements import Statements
+from harness.tool_calls import ToolCall, ToolResult
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -152,6 +153,10 @@ class SyncHarness(Statements):
         curried: Any = self._harness.tool
         curried = curried(run, name, fn, **options)
         return lambda *args, **kwargs: self._wait(run, lambda: curried(*args, **kwargs))
+
+    def tools(self, run: RunContext, calls: Sequence[ToolCall]) -> list[ToolResult]:
+        """As `Harness.tools`: a batch that starts all or none of its calls, and works side by side (SPEC D6)."""
+        return self._wait(run, lambda: self._harness.tools(run, calls))
 
     def _wait(self, run: RunContext, start: Callable[[], Awaitable[T]]) -> T:
         self._loop_thread.refuse_in_a_loop()

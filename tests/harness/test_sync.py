@@ -13,7 +13,17 @@ from typing import Any
 
 import pytest
 
-from harness import CancelReason, InvalidInput, ManualClock, Outcome, RunContext, RunEnded, SyncHarness
+from harness import (
+    CancelReason,
+    InvalidInput,
+    ManualClock,
+    Outcome,
+    RunContext,
+    RunEnded,
+    ScopeLimits,
+    SyncHarness,
+    ToolCall,
+)
 from harness.errors import HarnessClosed, RunningLoop
 from harness.threads import ToolThreads
 from tests.harness.fakes import (
@@ -68,6 +78,9 @@ def test_each_step_is_recorded_exactly_as_the_asynchronous_harness_records_it(jo
         assert sync.tool(run, "look", say_on_thread, args={"n": 2}, call_id="c", effect="read") == {"n": 2}
         assert sync.tool(run, say)(n=3) == {"n": 3}
         assert sync.guard(run, "evidence", say_on_thread) == {}
+        sync.tools(run, [ToolCall(say, {"n": 4}), ToolCall(say_on_thread, {"n": 5})])
+        with sync.scope(run, "planner", limits=ScopeLimits(tool_calls=1)) as inner:
+            sync.tool(inner, say)(n=6)
         sync.reserve_bytes(run, 7)
         sync.finish_graph(run, final_node="planner", reason="COMPOSED")
         sync.answer(run, "because")
@@ -83,12 +96,25 @@ def test_each_step_is_recorded_exactly_as_the_asynchronous_harness_records_it(jo
             await harness.tool(run, "look", say_on_thread, args={"n": 2}, call_id="c", effect="read")
             await harness.tool(run, say)(n=3)
             await harness.guard(run, "evidence", say_on_thread)
+            await harness.tools(run, [ToolCall(say, {"n": 4}), ToolCall(say, {"n": 5}, name="say_on_thread")])
+            with harness.scope(run, "planner", limits=ScopeLimits(tool_calls=1)) as inner:
+                await harness.tool(inner, say)(n=6)
             harness.reserve_bytes(run, 7)
             harness.finish_graph(run, final_node="planner", reason="COMPOSED")
             harness.answer(run, "because")
 
     asyncio.run(the_same())
     assert journal.events("r") == other.events("r")
+
+
+def test_a_batch_beyond_a_limit_gives_its_results_and_the_block_says_why_the_run_ended(sync):  # D6
+    with left_with(RunEnded) as left, sync.run(**(RUN | {"limits": limits(tool_calls=1)})) as run:
+        results = sync.tools(run, [ToolCall(say, call_id="a"), ToolCall(say, call_id="b")])
+        assert [(result.call_id, result.status.value) for result in results] == [
+            ("a", "NOT_EXECUTED"),
+            ("b", "NOT_EXECUTED"),
+        ]
+    assert left.value.code == "budget_exhausted"
 
 
 def test_what_is_called_works_elsewhere_with_the_same_ids_and_handles(sync):  # H1a
@@ -192,6 +218,7 @@ async def test_on_the_thread_of_a_running_loop_nothing_that_waits_begins(journal
         lambda run: sync.guard(run, "evidence", say),
         lambda run: sync.tool(run, "look", say),
         lambda run: sync.tool(run, say)(),
+        lambda run: sync.tools(run, [ToolCall(say)]),
     ]
     async with harness.run(**RUN) as run:
         for call in calls:

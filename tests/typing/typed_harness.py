@@ -3,7 +3,18 @@
 from collections.abc import Awaitable, Callable
 from typing import Any, assert_type
 
-from harness import Harness, Limits, MemoryJournal, OperationKind, RunContext, SyncHarness
+from harness import (
+    Harness,
+    Limits,
+    MemoryJournal,
+    OperationKind,
+    RunContext,
+    ScopeLimits,
+    SyncHarness,
+    ToolCall,
+    ToolResult,
+    ToolStatus,
+)
 from harness.adapters.openai import Chat, ChatReply
 
 
@@ -53,6 +64,18 @@ async def checks(harness: Harness, limits: Limits, chat: Chat, anything: Any) ->
         to_path: Callable[[str], Awaitable[float]] = harness.tool(run, disk_usage)
         assert_type(await to_path("/"), float)
 
+        # A batch: one result for each call, whose value only the tool knows.
+        results = await harness.tools(
+            run, [ToolCall(query_logs, {"pattern": "OOM"}, call_id="c"), ToolCall(disk_usage)]
+        )
+        assert_type(results, list[ToolResult])
+        assert_type(results[0].status, ToolStatus)
+        assert_type(results[0].error, BaseException | None)
+
+        # A nested scope is a run.
+        with harness.scope(run, "planner", limits=ScopeLimits(tool_calls=2), timeout_s=5) as inner:
+            assert_type(inner, RunContext)
+
         # What is wrong is seen before anything runs; an unused ignore would fail this check.
         harness.tool(run, query_logs)()  # type: ignore[call-arg]
         harness.tool(run, query_logs)(7)  # type: ignore[arg-type]
@@ -60,6 +83,8 @@ async def checks(harness: Harness, limits: Limits, chat: Chat, anything: Any) ->
         harness.tool(run, "query_logs")  # type: ignore[call-overload]
         harness.tool(run, "query_logs", query_logs, effects="read")  # type: ignore[call-overload]
         harness.transition(run, "planner", None)  # type: ignore[arg-type]
+        harness.tools(run, [query_logs])  # type: ignore[list-item]
+        ToolCall("query_logs")  # type: ignore[arg-type]
         run.run_id = "other"  # type: ignore[misc]
 
     harness.run(session_id="s", limits=limits)  # type: ignore[call-arg]
@@ -88,11 +113,16 @@ def checks_of_threads(harness: SyncHarness, limits: Limits, anything: Any) -> No
         to_path: Callable[[str], float] = harness.tool(run, disk_usage)
         assert_type(to_path("/"), float)
 
+        assert_type(harness.tools(run, [ToolCall(query_logs), ToolCall(Search(), name="search")]), list[ToolResult])
+        with harness.scope(run, "planner", timeout_s=5) as inner:
+            assert_type(inner, RunContext)
+
         harness.tool(run, query_logs)()  # type: ignore[call-arg]
         harness.tool(run, query_logs)(7)  # type: ignore[arg-type]
         harness.tool(run, "query_logs")  # type: ignore[call-overload]
         harness.tool(run, "query_logs", query_logs, effects="read")  # type: ignore[call-overload]
         harness.transition(run, "planner", None)  # type: ignore[arg-type]
+        harness.tools(run, [query_logs])  # type: ignore[list-item]
 
     harness.run(session_id="s", limits=limits)  # type: ignore[call-arg]
     harness.run("s", limits=limits, timeout_s=60)  # type: ignore[call-arg]
