@@ -60,6 +60,8 @@ class LiveRun:
         self.cancel_reason: CancelReason | None = None
         self.failure: Exception | None = None
         """Why an earlier submission was not stored; while it is set nothing more is submitted."""
+        self.block: object | None = None
+        """What will record the end; kept until it does, so that it is there as long as anybody has the run."""
         self.answer: tuple[Content, bool] | None = None
         """What the run answered and whether its bytes are kept; recorded with the termination."""
         self._wall_clock = wall_clock

@@ -230,7 +230,7 @@ _BUILT_IN: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], Fa
     ((ScopeExhausted, ScopeNotOpen), FailureType.SCOPE_ENDED),
     (ToolDenied, FailureType.DENIED),
     (InvalidInput, FailureType.INVALID_ARGUMENTS),
-    (asyncio.CancelledError, FailureType.CANCELLED),
+    ((asyncio.CancelledError, GeneratorExit), FailureType.CANCELLED),
     (TimeoutError, FailureType.TIMEOUT),
     (ConnectionError, FailureType.TRANSPORT),
 )

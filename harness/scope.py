@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from concurrent.futures import Future
 from types import TracebackType
 from typing import Any
@@ -41,6 +42,7 @@ class RunScope:
         if self._was_entered:
             raise InvalidInput("run", "was entered before: open a new one")
         self._was_entered = True
+        self._loop = asyncio.get_running_loop()
         engine, opening = self._engine, self._opening
         deadline, timeout_us = opening.deadline(engine.monotonic_clock)
         permit = await engine.permit(timeout_us / 1e6)
@@ -51,6 +53,7 @@ class RunScope:
             await self._durable_beginning(live, recorded)
         finally:
             permit.release()
+        live.block = self
         accounts = Accounts(live)
         return RunContext(
             session_id=opening.session_id,
@@ -74,6 +77,9 @@ class RunScope:
         except asyncio.CancelledError as error:
             await self._close(live, error)
             raise
+        except GeneratorExit as error:
+            self._end_at_once(live, error)
+            raise
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -85,11 +91,9 @@ class RunScope:
         """
         live = self._live
         assert live is not None, "the block was entered"
+        live.block = None
         if isinstance(error, GeneratorExit):
-            # A coroutine that is thrown away may not wait, perhaps has no loop, and nobody hears what it raises.
-            self._decide(live, error)
-            live.interrupt()
-            self._record_end(live, error)
+            self._end_at_once(live, error)
             return
         cancelled = await self._close(live, error)
         if cancelled is not None and not isinstance(error, asyncio.CancelledError):
@@ -97,6 +101,23 @@ class RunScope:
         end = live.termination
         if error is None and end is not None and end.outcome is not Outcome.SUCCESS:
             raise live.ended()
+
+    def __del__(self) -> None:
+        """A block that nobody can leave any more ends its run. A collection may come anywhere, so the loop does it."""
+        live = self._live
+        if live is None or live.block is None or sys.is_finalizing():
+            return
+        live.block = None
+        try:
+            self._loop.call_soon_threadsafe(self._end_at_once, live, GeneratorExit())
+        except RuntimeError:  # The loop has closed.
+            self._end_at_once(live, GeneratorExit())
+
+    def _end_at_once(self, live: LiveRun, error: GeneratorExit) -> None:
+        """Of a coroutine that is thrown away: it may not wait, perhaps has no loop, and nobody hears what it raises."""
+        self._decide(live, error)
+        live.interrupt()
+        self._record_end(live, error)
 
     async def _close(self, live: LiveRun, error: BaseException | None) -> asyncio.CancelledError | None:
         """Decide and record the end, trying again until it is durable; returns a cancellation of the task meanwhile."""
