@@ -147,15 +147,14 @@ class Interruptions:
         return Interruption(self)
 
     def add(self, each: InFlight) -> None:
-        with self._lock:
-            self._open[each] = None
+        # Without the lock: what comes after the run was told to stop sees that at its own next check.
+        self._open[each] = None
 
     def remove(self, each: InFlight) -> None:
-        with self._lock:
-            self._open.pop(each, None)
-            if self._waiting is not None and not self._others(self._waiting[0]):
-                self._waiting[1].set_result(None)
-                self._waiting = None
+        self._open.pop(each, None)
+        # Without the lock: who waits says so before he looks, so that one of both sees the other.
+        if self._waiting is not None:
+            self._tell_if_all_left()
 
     def interrupt_others(self, cause: Cause) -> None:
         """Interrupt everything but what belongs to the task or thread that says so."""
@@ -170,15 +169,19 @@ class Interruptions:
 
     def all_left(self) -> Future[None] | None:
         """Completes once nothing is in flight but in this task; None if nothing is."""
-        here = _current_task()
+        left: Future[None] = Future()
+        self._waiting = _current_task(), left
+        self._tell_if_all_left()
+        return None if left.done() else left
+
+    def _tell_if_all_left(self) -> None:
         with self._lock:
-            if not self._others(here):
-                return None
-            self._waiting = here, Future()
-            return self._waiting[1]
+            if self._waiting is not None and not self._others(self._waiting[0]):
+                self._waiting[1].set_result(None)
+                self._waiting = None
 
     def _others(self, here: object) -> list[InFlight]:
-        return [each for each in self._open if each.owner is not here and not each.is_lost]
+        return [each for each in list(self._open) if each.owner is not here and not each.is_lost]
 
 
 def _current_task() -> asyncio.Task[object] | None:

@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Future
+from functools import partial
 from typing import Any
 
 import anyio
@@ -11,7 +13,7 @@ import pytest
 from harness import CancelReason, Harness, RunContext, RunEnded
 from harness.interruption import Cause, Interruption, Interruptions
 from harness.lock import RunLock
-from tests.harness.fakes import HandJournal, each, left_with, limits, on_thread, only, say, types, until
+from tests.harness.fakes import HandJournal, each, left_with, limits, on_thread, only, race, say, types, until
 
 STOPPED = ValueError("stopped")
 CAUSE = Cause(STOPPED, lambda: STOPPED)
@@ -171,6 +173,28 @@ def test_a_loop_that_has_closed_has_nobody_to_interrupt():
     assert interruptions[0].is_lost
     task.get_coro().close()
     task._log_destroy_pending = False
+
+
+class Elsewhere:
+    """Something in flight that belongs to no task."""
+
+    owner: object = "elsewhere"
+    thread_id = None
+    is_lost = False
+
+    def interrupt(self, cause: Cause) -> None:
+        raise AssertionError("nobody tells it")
+
+
+def test_who_waits_for_all_to_leave_is_told_however_they_race():  # D4
+    for _ in range(50):
+        interruptions, each = Interruptions(RunLock()), [Elsewhere() for _ in range(3)]
+        for one in each:
+            interruptions.add(one)
+        actions: list[Callable[[], Any]] = [partial(interruptions.remove, one) for one in each]
+        left = race([*actions, interruptions.all_left])[-1]
+        assert left is None or isinstance(left, Future)
+        assert left is None or left.result(timeout=30) is None
 
 
 async def hang(run: RunContext) -> None:

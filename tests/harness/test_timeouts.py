@@ -14,6 +14,7 @@ from harness import (
     OperationKind,
     RunContext,
     RunEnded,
+    ScopeExhausted,
     TypedFailure,
 )
 from tests.harness.fakes import (
@@ -76,6 +77,17 @@ async def test_a_time_out_past_the_deadline_does_not_keep_the_run_from_timing_ou
         async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=0.05) as run:
             await harness.tool(run, "hang", hang, timeout_s=60)
     assert only(journal.events("r"), "attempt.failed").failure == "DEADLINE_EXCEEDED"
+
+
+async def test_a_scope_that_times_out_stops_what_is_in_it_and_the_run_goes_on(journal: HandJournal):  # D5
+    harness = harness_in_real_time(journal)
+    async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
+        with left_with(ScopeExhausted, match="deadline_us"), harness.scope(run, "planner", timeout_s=0.05) as planner:
+            await harness.tool(planner, "hang", hang, timeout_s=60)
+        await harness.tool(run, "say", say)
+    assert only(journal.events("r"), "attempt.failed").failure == "DEADLINE_EXCEEDED"
+    assert only(journal.events("r"), "scope.exhausted").resource == "deadline_us"
+    assert journal.state("r").outcome == "SUCCESS"
 
 
 async def test_each_attempt_has_the_time_out_anew(harness: Harness, journal: HandJournal):  # H6
