@@ -20,6 +20,7 @@ from harness.live import LiveRun
 from harness.operation import Operation
 from harness.prices import usage_map
 from harness.retry import FailureType, TypedFailure, tell
+from harness.sent import SentRequests
 
 E = TypeVar("E", bound=e.RunEvent)
 
@@ -57,7 +58,7 @@ class Attempt:
 
     def inside(self) -> RunContext:
         """The run as the operation sees it."""
-        return self.run.inside(self.operation.segments(self.number), self.attempt_id)
+        return self.run.inside(self.operation.segments(self.number), self.attempt_id, SentRequests(self))
 
     def event(self, model: type[E], /, **fields: Any) -> E:
         """A new event of this attempt; call with the run's lock held."""

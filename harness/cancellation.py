@@ -29,6 +29,7 @@ class CancelReason(Enum):
     TASK_CANCELLED = "TASK_CANCELLED"
     SHUTDOWN = "SHUTDOWN"
     LEDGER_UNAVAILABLE = "LEDGER_UNAVAILABLE"
+    HIDDEN_RETRY = "HIDDEN_RETRY"
 
     @property
     def outcome(self) -> Outcome:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from harness.accounts import Accounts
 from harness.deadline import Deadline
@@ -12,6 +13,9 @@ from harness.ids import boundary_path, check_name
 from harness.live import LiveRun
 from harness.ordinals import Ordinals
 from harness.retry import RetryPolicies
+
+if TYPE_CHECKING:
+    from harness.sent import SentRequests
 
 ENCLOSING_KINDS = ("model", "tool", "guard", "scope", "batch")
 """The kinds of boundaries inside which others lie."""
@@ -39,6 +43,8 @@ class RunContext:
     """Those of the boundaries in this scope; for the harness."""
     attempt_id: str | None = None
     """The attempt inside which this copy was handed out."""
+    sent: SentRequests | None = field(default=None, repr=False)
+    """The requests that this attempt was seen to send; for the adapters."""
 
     def branch(self, key: str) -> RunContext:
         """The same run in a scope of its own; concurrent work needs one each, or order would decide identity."""
@@ -51,7 +57,9 @@ class RunContext:
         with self.live.lock:
             return replace(self, scope=scope, ordinals=self.ordinals.branch(key))
 
-    def inside(self, segments: tuple[str, str, str, str], attempt_id: str) -> RunContext:
+    def inside(
+        self, segments: tuple[str, str, str, str], attempt_id: str, sent: SentRequests | None = None
+    ) -> RunContext:
         """The same run as an operation sees it: scoped to its attempt."""
         # Every attempt makes one, and `replace` takes three times as long.
         return RunContext(
@@ -68,6 +76,7 @@ class RunContext:
             scope=(*self.scope, *segments),
             ordinals=Ordinals(),
             attempt_id=attempt_id,
+            sent=sent,
         )
 
     def next_ordinal(self, kind: str, name: str) -> int:

@@ -238,6 +238,10 @@ def _http_transport(transport: Any) -> Iterator[str | _Inside]:
         yield f"{type(transport).__name__}(retries=0)"
 
 
+def _wrapper(transport: Any) -> Iterator[str | _Inside]:
+    yield _Inside(transport.inner)
+
+
 def _never(client: object) -> Iterator[str | _Inside]:
     """Sends each request once, and has no setting."""
     return iter(())
@@ -263,6 +267,7 @@ _READERS: dict[tuple[str, str], Reader] = {
     ("functools", "partial"): _partial,
     ("builtins", "function"): _function,
     ("builtins", "module"): _module,
+    ("harness", "WireTransport"): _wrapper,
     ("litellm", "Router"): _litellm_router,
     ("langchain_openai", "BaseChatOpenAI"): _chat_model,
     ("langchain_anthropic", "ChatAnthropic"): _chat_model,

@@ -52,6 +52,14 @@ class InFlight(Protocol):
         """Interrupt as soon as its loop turns; safe from every thread."""
 
 
+class Interrupted(BaseException):
+    """Thrown where an operation must not go on; no `except Exception` of a client makes a retry of it."""
+
+    def __init__(self, cause: Cause) -> None:
+        self.cause = cause
+        super().__init__(str(cause.failure))
+
+
 class Interruption:
     """`with` it, the current task can be interrupted until the block is left.
 
@@ -83,7 +91,7 @@ class Interruption:
         self._others.remove(self)
         self.disarm()
         cause, self._task = self.take(error), None
-        if cause is not None:
+        if cause is not None and not isinstance(error, Interrupted):
             raise cause.error() from error
 
     @property
@@ -116,12 +124,15 @@ class Interruption:
             self._loop.call_soon_threadsafe(self._stop, cause)
 
     def take(self, error: BaseException | None) -> Cause | None:
-        """The cause, if `error` is a cancellation that was asked for here alone. What was asked for here is settled."""
+        """The cause, if `error` is a cancellation that was asked for here alone, or was thrown as `Interrupted`.
+
+        What was asked for here is settled.
+        """
         cause, self._cause = self._cause, None
-        if cause is None or self._task is None:
-            return None
-        is_alone = self._task.uncancel() <= self._outside
-        return cause if is_alone and isinstance(error, asyncio.CancelledError) else None
+        is_alone = cause is None or self._task is None or self._task.uncancel() <= self._outside
+        if isinstance(error, asyncio.CancelledError):
+            return cause if is_alone and self._task is not None else None
+        return _thrown(error)
 
     def _stop(self, cause: Cause) -> None:
         # The loop calls this between two steps of the task, which is therefore inside the block, and waits.
@@ -182,6 +193,13 @@ class Interruptions:
 
     def _others(self, here: object) -> list[InFlight]:
         return [each for each in list(self._open) if each.owner is not here and not each.is_lost]
+
+
+def _thrown(error: BaseException | None) -> Cause | None:
+    """The cause that was thrown within an operation, perhaps in one of its own tasks."""
+    if isinstance(error, BaseExceptionGroup):
+        return next((cause for each in error.exceptions if (cause := _thrown(each)) is not None), None)
+    return error.cause if isinstance(error, Interrupted) else None
 
 
 def _current_task() -> asyncio.Task[object] | None:

@@ -52,12 +52,17 @@ class Operation:
         capture: Capture = getattr(policy, role if role == "error" else f"{self.kind}_{role}")
         return capture
 
-    def amounts(self, input_bytes: int) -> dict[str, int]:
-        """What one attempt is charged before it starts: its call, and the bytes that are kept of its input."""
-        kept = {"run_bytes": input_bytes} if input_bytes else {}
+    @property
+    def calls(self) -> dict[str, int]:
+        """What one attempt counts as."""
         if self.kind == "model":
-            return {"model_calls": 1, **kept, **self.estimate}
-        return {"tool_calls": 1, tool_resource(self.name): 1, **kept} if self.kind == "tool" else kept
+            return {"model_calls": 1}
+        return {"tool_calls": 1, tool_resource(self.name): 1} if self.kind == "tool" else {}
+
+    def amounts(self, input_bytes: int) -> dict[str, int]:
+        """What one attempt is charged before it starts: its call, the bytes that are kept of its input, an estimate."""
+        kept = {"run_bytes": input_bytes} if input_bytes else {}
+        return {**self.calls, **kept, **self.estimate}
 
 
 def is_async(fn: Callable[..., Any]) -> bool:

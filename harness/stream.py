@@ -22,7 +22,7 @@ from harness.content import encode_content
 from harness.context import RunContext
 from harness.engine import Engine
 from harness.errors import AttemptTimedOut, HarnessError
-from harness.interruption import DEADLINE_PASSED, Cause, Interruption
+from harness.interruption import DEADLINE_PASSED, Cause, Interrupted, Interruption
 from harness.observing import observe_end, observe_start
 from harness.operation import Operation
 from harness.received import Received
@@ -34,14 +34,6 @@ log = logging.getLogger(__name__)
 
 END: Any = object()
 CLOSED = TypedFailure(FailureType.CANCELLED, "the stream was closed before its end")
-
-
-class Interrupted(Exception):
-    """The stream was stopped, and not by a cancellation from outside."""
-
-    def __init__(self, cause: Cause) -> None:
-        self.cause = cause
-        super().__init__()
 
 
 class ModelStream(Generic[T]):

@@ -31,7 +31,7 @@ TOP_LEVEL = {
 }
 
 HARNESS_MAY_IMPORT = {"harness", "pydantic"} | sys.stdlib_module_names
-HARNESS_ADAPTERS_MAY_IMPORT = HARNESS_MAY_IMPORT | {"httpx", "httpx2", "openai"}
+HARNESS_ADAPTERS_MAY_IMPORT = HARNESS_MAY_IMPORT | {"openai"}
 LEDGER_MAY_IMPORT_OF_HARNESS = {"clock", "content", "errors", "events", "ids", "journal", "state"}
 
 # In pieces, or this file would name what none may name.

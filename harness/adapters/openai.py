@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from harness.adapters.replies import SYSTEM_WALL_CLOCK, classify_sdk_error, loaded
+from harness.adapters.wire import bind, is_watched, watch
 from harness.budget import TokenUsage, is_token_count
 from harness.clock import WallClock
 from harness.context import RunContext
@@ -42,13 +43,16 @@ class ChatReply:
     """None where the provider reported none: unknown, not 0."""
 
 
-def make_async_client(*, base_url: str, api_key: str, timeout_s: float) -> AsyncOpenAI:
-    """A client that sends each request once; `timeout_s` bounds one request."""
+def make_async_client(
+    *, base_url: str, api_key: str, timeout_s: float, hidden_retry_ends_run: bool = True
+) -> AsyncOpenAI:
+    """A client that sends each request once, and is watched at the wire for that; `timeout_s` bounds one request."""
     from openai import AsyncOpenAI
 
     client = AsyncOpenAI(
         base_url=base_url, api_key=api_key, timeout=check_timeout("timeout_s", timeout_s), max_retries=NO_RETRIES
     )
+    watch(client, ends_run=hidden_retry_ends_run)
     return check_client(client)
 
 
@@ -76,7 +80,9 @@ class Chat:
         if tools:
             options["tools"] = list(tools)
         asked: Any = [dict(message) for message in messages]
-        completion = await self._client.chat.completions.create(model=self.model, messages=asked, **options)
+        is_bound = run.sent is not None and is_watched(self._client)
+        client = bind(self._client, run) if is_bound else self._client
+        completion = await client.chat.completions.create(model=self.model, messages=asked, **options)
         used = _usage(completion)
         try:
             return _reply(completion, used)

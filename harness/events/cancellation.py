@@ -30,7 +30,7 @@ def outcome_of_signal(reason: str) -> TerminalOutcome:
             return "TIMED_OUT"
         case "BUDGET_EXHAUSTED":
             return "BUDGET_EXHAUSTED"
-        case "LEDGER_UNAVAILABLE":
+        case "LEDGER_UNAVAILABLE" | "HIDDEN_RETRY":
             return "FAILED"
         case _:
             return "CANCELLED"

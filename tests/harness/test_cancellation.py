@@ -50,6 +50,7 @@ async def test_after_a_signal_every_boundary_is_refused_and_appends_nothing(
         (CancelReason.TASK_CANCELLED, "CANCELLED"),
         (CancelReason.SHUTDOWN, "CANCELLED"),
         (CancelReason.LEDGER_UNAVAILABLE, "FAILED"),
+        (CancelReason.HIDDEN_RETRY, "FAILED"),
     ],
 )
 async def test_each_reason_ends_the_run_with_its_outcome(

@@ -8,6 +8,7 @@ import importlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -28,6 +29,7 @@ OFFLINE = {
     "AWS_DEFAULT_REGION": "eu-west-1",
     "AWS_EC2_METADATA_DISABLED": "true",
 }
+README = (Path(__file__).parents[2] / "harness/adapters/README.md").read_text()
 ASKED = [{"role": "user", "content": "why?"}]
 UNFIT = completion(
     content=None, tool_calls=[{"id": "t", "type": "function", "function": {"name": "Row", "arguments": '{"x":"no"}'}}]
@@ -229,6 +231,11 @@ def test_a_client_is_refused_until_it_is_built_with_the_very_setting_that_the_re
     sdks["client"] = refuse_hidden_retries(sdks.of(case.make.replace("{}", refused.value.setting)))
     ask_in_vain(case, sdks)
     assert len(server.paths) == 1
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_the_readme_of_the_adapters_names_the_same_setting(case: Case):
+    assert case.setting in README
 
 
 def ask_in_vain(case: Case, sdks: Sdks) -> None:

@@ -142,6 +142,10 @@ def test_each_resource_that_ran_out_is_told_in_its_own_words(refused, sentence):
             "Its process died; what is known of it ends 0 s after the start.",
         ),
         (
+            {"status": "FAILED", "outcome_reason": "HIDDEN_RETRY"},
+            "Stopped after 0 s: a client within an attempt retried on its own.",
+        ),
+        (
             {"status": "FAILED", "outcome_reason": "LEDGER_UNAVAILABLE"},
             "the ledger could not be written, so no further work was let through.",
         ),

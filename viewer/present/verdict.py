@@ -78,6 +78,8 @@ def _failure(run: RunDetail, lasted: str) -> Sentence:
         return [f"Its process died; what is known of it ends {lasted} after the start."]
     if run.outcome_reason == "LEDGER_UNAVAILABLE":
         return [f"Stopped after {lasted}: the ledger could not be written, so no further work was let through."]
+    if run.outcome_reason == "HIDDEN_RETRY":
+        return [f"Stopped after {lasted}: a client within an attempt retried on its own."]
     head = f"Failed after {lasted}"
     said = run.error.text if run.error is not None else None
     if said and said.strip():
