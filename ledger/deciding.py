@@ -5,6 +5,7 @@ No database is asked here. An engine looks up what a decision needs (`Log`), and
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -35,6 +36,12 @@ class Setting:
     new_event_id: Callable[[], str]
     """Ids for the events that the ledger itself writes."""
     session_ttl_us: int | None = None
+
+
+def numbered(writer_id: str) -> Callable[[], str]:
+    """Event ids of one writer, one after the other."""
+    numbers = itertools.count(1)
+    return lambda: f"{writer_id}:{next(numbers)}"
 
 
 @dataclass(frozen=True, slots=True)

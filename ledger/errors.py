@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Protocol
 
 from harness.errors import IllegalEvent
 
@@ -55,43 +55,51 @@ class InvalidCursor(LedgerError, ValueError):
 
 
 class UnsupportedUrl(LedgerError, ValueError):
-    """The ledger's address names no SQLite file."""
+    """The ledger's address names neither an SQLite file nor a PostgreSQL database."""
 
     code = "unsupported_url"
 
     def __init__(self, problem: str) -> None:
         self.problem = problem
-        super().__init__(f"the ledger's address {problem}; give sqlite:///FILE or a path")
+        super().__init__(
+            f"the ledger's address {problem}; give sqlite:///FILE, a path, or postgresql://USER@HOST/DATABASE"
+        )
+
+
+class Place(Protocol):
+    """Where a ledger is: a file's path, or a database's address without its password."""
+
+    def __str__(self) -> str: ...
 
 
 class LedgerFileError(LedgerError):
-    """Base of what can be wrong with a ledger's file; nothing was changed."""
+    """Base of what can be wrong with a ledger's file or database; nothing was changed."""
 
     code = "ledger_file_error"
 
-    def __init__(self, path: Path, problem: str) -> None:
-        self.path = path
+    def __init__(self, place: Place, problem: str) -> None:
+        self.place = place
         self.problem = problem
-        super().__init__(f"{path} {problem}")
+        super().__init__(f"{place} {problem}")
 
 
 class LedgerMissing(LedgerFileError):
-    """There is no file."""
+    """There is none."""
 
     code = "ledger_missing"
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path, "does not exist")
+    def __init__(self, place: Place) -> None:
+        super().__init__(place, "does not exist")
 
 
 class NotALedger(LedgerFileError):
-    """The file is something else."""
+    """It is something else."""
 
     code = "not_a_ledger"
 
 
 class LedgerUnreadable(LedgerFileError):
-    """The file cannot be read, or cannot be written where that was asked for."""
+    """It cannot be read, or cannot be written where that was asked for."""
 
     code = "ledger_unreadable"
 
@@ -101,9 +109,9 @@ class LedgerTooNew(LedgerFileError):
 
     code = "ledger_too_new"
 
-    def __init__(self, path: Path, found: str) -> None:
+    def __init__(self, place: Place, found: str) -> None:
         self.found = found
-        super().__init__(path, f"was written by a newer version of this program (it is at {found})")
+        super().__init__(place, f"was written by a newer version of this program (it is at {found})")
 
 
 class LedgerNotMigrated(LedgerFileError):
@@ -111,10 +119,10 @@ class LedgerNotMigrated(LedgerFileError):
 
     code = "ledger_not_migrated"
 
-    def __init__(self, path: Path, found: str, needed: str) -> None:
+    def __init__(self, place: Place, found: str, needed: str) -> None:
         self.found = found
         self.needed = needed
-        super().__init__(path, f"has schema {found}, and {needed} is needed: run `tachograph migrate`")
+        super().__init__(place, f"has schema {found}, and {needed} is needed: run `tachograph migrate`")
 
 
 class NetworkFileSystem(LedgerFileError):
@@ -122,9 +130,9 @@ class NetworkFileSystem(LedgerFileError):
 
     code = "network_file_system"
 
-    def __init__(self, path: Path, file_system: str) -> None:
+    def __init__(self, place: Place, file_system: str) -> None:
         self.file_system = file_system
-        super().__init__(path, f"is on a network file system ({file_system}), where its locks cannot be relied upon")
+        super().__init__(place, f"is on a network file system ({file_system}), where its locks cannot be relied upon")
 
 
 class TooLarge(LedgerError, ValueError):

@@ -3,83 +3,46 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import itertools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
 from harness.clock import SystemWallClock, WallClock
-from harness.errors import InvalidInput, LedgerUnavailable
+from harness.errors import InvalidInput
 from harness.events import SystemEvent
 from harness.ids import IdSource, RandomIds, check_id
 from harness.journal import Recorded
 from ledger.annotations import evaluation, feedback
-from ledger.deciding import Setting
+from ledger.deciding import Draft
+from ledger.engine import Engine, LedgerJournal
 from ledger.erasing import Eraser, ErasureLimits
-from ledger.errors import LedgerUnreadable
 from ledger.forgetting import Forgetting
-from ledger.migrate import OPEN_TIMEOUT_S, ensure_current, lock_of
 from ledger.reader import LedgerReader
-from ledger.rebuild import RebuildReport, rebuild_all
-from ledger.recovery import Recovery, recover
-from ledger.store.batch import Batch
-from ledger.store.erasing import SqliteErasing
-from ledger.store.lock import FileLock
-from ledger.store.owners import Owners
-from ledger.store.place import path_of
-from ledger.store.sqlite import LOCK_TIMEOUT_S, SqliteStore
+from ledger.rebuild import RebuildReport
+from ledger.recovery import Recovery
+from ledger.store.engine import open_sqlite
+from ledger.store.place import is_postgres, path_of
+from ledger.store.sqlite import LOCK_TIMEOUT_S
 from ledger.unfolded import Statement, clear_context
-from ledger.writer import Writer, WriterLimits
+from ledger.writer import WriterLimits
 
 T = TypeVar("T")
 
+LEASE_S = 15.0
+"""How long an owner in a database may be silent before its runs are ended."""
 MAX_TTL_S = 100 * 366 * 24 * 3600
 
 
-@dataclass(frozen=True, slots=True)
-class _Parts:
-    """What an open ledger consists of."""
-
-    lock: FileLock
-    owners: Owners
-    owner: FileLock
-    store: SqliteStore
-    writer: Writer
-
-    def recover(self, clock: WallClock) -> Recovery:
-        return recover(lambda job, run_ids: self.writer.run(job, run_ids).result(), self.owners, clock)
-
-    def close(self) -> None:
-        self.writer.close()
-        if not self.lock.is_open:
-            return  # This is a forked child, and all of it is the parent's.
-        try:
-            with self.lock.held(OPEN_TIMEOUT_S):
-                self.owners.leave(self.owner)
-        finally:
-            self.owner.close()
-            self.lock.close()
-
-
 class Ledger(Forgetting):
-    """An open ledger: one file, which any number of processes may have open at the same time."""
+    """An open ledger, which any number of processes may have open at the same time."""
 
-    def __init__(
-        self, path: Path, parts: _Parts, clock: WallClock, ids: IdSource, erasure_limits: ErasureLimits
-    ) -> None:
-        self._path = path
-        self._parts = parts
-        self._reader = LedgerReader(path, clock)
+    def __init__(self, engine: Engine, clock: WallClock, ids: IdSource, erasure_limits: ErasureLimits) -> None:
+        self._engine = engine
         self._clock = clock
         self._ids = ids
-        self._eraser = Eraser(
-            SqliteErasing(parts.store, self._run, self._call, clock),
-            lambda: f"erasure-{ids.writer_id()}",
-            erasure_limits,
-        )
+        self._eraser = Eraser(engine.erasing, lambda: f"erasure-{ids.writer_id()}", erasure_limits)
         self._closing: asyncio.Task[None] | None = None
 
     @classmethod
@@ -92,45 +55,54 @@ class Ledger(Forgetting):
         session_ttl_s: float | None = None,
         limits: WriterLimits | None = None,
         lock_timeout_s: float = LOCK_TIMEOUT_S,
+        lease_s: float = LEASE_S,
         erasure_limits: ErasureLimits | None = None,
     ) -> Ledger:
-        """Open `sqlite:///FILE`, made or migrated where needed, and end the runs whose processes have died.
+        """Open a ledger, made or migrated where needed, and end the runs whose processes have died.
 
-        `session_ttl_s` is how long a new session lives after its last activity. Raises a `LedgerError` for a file that
-        cannot be a ledger, and then nothing was changed.
+        `url` is `sqlite:///FILE`, a path, or `postgresql://USER:PASSWORD@HOST:PORT/DATABASE?schema=NAME`.
+        `session_ttl_s` is how long a new session lives after its last activity. On a file `lock_timeout_s` is how long
+        an append waits for other processes; in a database `lease_s` is how long an owner may be silent. Raises a
+        `LedgerError` for what cannot be a ledger, and then nothing was changed.
         """
-        path = path_of(url)
-        clock, ids = wall_clock or SystemWallClock(), ids or RandomIds()
-        opening = asyncio.ensure_future(
-            asyncio.to_thread(_open, path, clock, ids, _ttl_us(session_ttl_s), limits or WriterLimits(), lock_timeout_s)
-        )
+        clock, ids, limits = wall_clock or SystemWallClock(), ids or RandomIds(), limits or WriterLimits()
+        ttl_us = _ttl_us(session_ttl_s)
+        open_it: Callable[[], Engine]
+        # An engine is imported only where it is used: its driver may not be installed.
+        if is_postgres(url):
+            from ledger.store.postgres.engine import open_postgres
+
+            open_it = partial(open_postgres, str(url), clock, ids, ttl_us, limits, lease_s)
+        else:
+            open_it = partial(open_sqlite, path_of(url), clock, ids, ttl_us, limits, lock_timeout_s)
+        opening: asyncio.Task[Engine] = asyncio.create_task(asyncio.to_thread(open_it))
         try:
-            parts = await asyncio.shield(opening)
+            engine = await asyncio.shield(opening)
         except asyncio.CancelledError:
             # The thread cannot be stopped; what it opens must not stay open.
             opening.add_done_callback(_close_unwanted)
             raise
-        return cls(path, parts, clock, ids, erasure_limits or ErasureLimits())
+        return cls(engine, clock, ids, erasure_limits or ErasureLimits())
 
     @property
-    def journal(self) -> Writer:
+    def journal(self) -> LedgerJournal:
         """Where a harness records its runs: `Harness(journal=ledger.journal)`."""
-        return self._parts.writer
+        return self._engine.writer
 
     @property
     def reader(self) -> LedgerReader:
         """Reads of the same ledger."""
-        return self._reader
+        return self._engine.reader
 
     async def open_session(self, session_id: str) -> None:
         """See to it that the session exists."""
         check_id("session_id", session_id)
         now_us = self._clock.now_us()
-        await self._run(lambda batch: batch.open_session(session_id, now_us))
+        await self._run(lambda draft: draft.open_session(session_id, now_us))
 
     async def recover(self) -> Recovery:
         """End the runs whose processes have died, as opening a ledger has done once."""
-        return await asyncio.to_thread(self._parts.recover, self._clock)
+        return await asyncio.to_thread(self._engine.recover)
 
     async def record_evaluation(
         self,
@@ -146,7 +118,7 @@ class Ledger(Forgetting):
         _check_keys(session_id, run_id)
         said = evaluation(self._ids, evaluator=evaluator, verdict=verdict, usage=usage, rationale=rationale)
         now_us = self._clock.now_us()
-        await self._run(lambda batch: said.record(batch, session_id, run_id, now_us), run_id)
+        await self._run(lambda draft: said.record(draft, session_id, run_id, now_us), run_id)
 
     async def record_feedback(
         self,
@@ -165,14 +137,14 @@ class Ledger(Forgetting):
         _check_keys(session_id, run_id)
         said = feedback(self._ids, useful=useful, actor=actor, comment=comment, verdict=verdict)
         now_us = self._clock.now_us()
-        return await self._run(lambda batch: said.record(batch, session_id, run_id, now_us), run_id)
+        return await self._run(lambda draft: said.record(draft, session_id, run_id, now_us), run_id)
 
     async def clear_context(self, session_id: str, *, actor: str | None = None) -> None:
         """Record that later runs of the session hear nothing of earlier ones; `SessionNotFound` if there is none."""
         check_id("session_id", session_id)
         record = clear_context(session_id, actor)
         now_us = self._clock.now_us()
-        await self._run(lambda batch: record(batch, now_us))
+        await self._run(lambda draft: record(draft, now_us))
 
     async def record_system(
         self, model: type[SystemEvent], *, event_id: str | None = None, seq_expected: int | None = None, **fields: Any
@@ -184,14 +156,14 @@ class Ledger(Forgetting):
         """
         said = Statement(model, fields, event_id, seq_expected)
         now_us = self._clock.now_us()
-        return await self._run(lambda batch: said.record(batch, now_us))
+        return await self._run(lambda draft: said.record(draft, now_us))
 
     async def rebuild(self) -> RebuildReport:
         """Make every projection anew from events, run by run, while others go on appending."""
-        return await rebuild_all(self._path, self._run)
+        return await self._engine.rebuild()
 
     async def close(self) -> None:
-        """Write what was submitted, then let go of the file; whoever opens it next ends the runs still open.
+        """Write what was submitted, then let go of the ledger; whoever opens it next ends the runs still open.
 
         Whoever waits may be cancelled: closing goes on to its end, which a later call waits for.
         """
@@ -201,10 +173,10 @@ class Ledger(Forgetting):
 
     async def _close(self) -> None:
         try:
-            await self._reader.close()
+            await self._engine.reader.close()
             await self._eraser.tidy()
         finally:
-            await asyncio.to_thread(self._parts.close)
+            await asyncio.to_thread(self._engine.close)
 
     async def __aenter__(self) -> Ledger:
         return self
@@ -214,48 +186,9 @@ class Ledger(Forgetting):
     ) -> None:
         await self.close()
 
-    async def _run(self, job: Callable[[Batch], T], *run_ids: str) -> T:
+    async def _run(self, job: Callable[[Draft], T], *run_ids: str) -> T:
         # Whoever waits may be cancelled; the job is done all the same, or not at all.
-        return await asyncio.shield(asyncio.wrap_future(self._parts.writer.run(job, run_ids)))
-
-    async def _call(self, action: Callable[[], T]) -> T:
-        return await asyncio.shield(asyncio.wrap_future(self._parts.writer.call(action)))
-
-
-def _open(
-    path: Path,
-    clock: WallClock,
-    ids: IdSource,
-    session_ttl_us: int | None,
-    limits: WriterLimits,
-    lock_timeout_s: float,
-) -> _Parts:
-    try:
-        with contextlib.ExitStack() as undo:
-            lock = lock_of(path)
-            undo.callback(lock.close)
-            _, identity = ensure_current(path, lock, ids=ids)
-            owners, owner_id = Owners(Path(f"{path}.owners")), ids.writer_id()
-            with lock.held(OPEN_TIMEOUT_S):
-                owner = owners.register(owner_id)
-            undo.callback(owner.close)
-            setting = Setting(identity.ledger_id, owner_id, _event_ids(ids.writer_id()), session_ttl_us)
-            store = SqliteStore(path, lock, setting, clock, lock_timeout_s=lock_timeout_s)
-            parts = _Parts(lock, owners, owner, store, Writer(store, limits))
-            undo.pop_all()
-            undo.callback(parts.close)
-            parts.recover(clock)
-            undo.pop_all()
-    except LedgerUnavailable as error:
-        raise LedgerUnreadable(path, f"cannot be opened ({error.problem})") from error
-    except OSError as error:
-        raise LedgerUnreadable(path, f"cannot be opened ({error.strerror})") from error
-    return parts
-
-
-def _event_ids(writer_id: str) -> Callable[[], str]:
-    numbers = itertools.count(1)
-    return lambda: f"{writer_id}:{next(numbers)}"
+        return await asyncio.shield(asyncio.wrap_future(self._engine.writer.run(job, run_ids)))
 
 
 def _check_keys(session_id: str, run_id: str) -> None:
@@ -263,7 +196,7 @@ def _check_keys(session_id: str, run_id: str) -> None:
     check_id("run_id", run_id)
 
 
-def _close_unwanted(opening: asyncio.Future[_Parts]) -> None:
+def _close_unwanted(opening: asyncio.Task[Engine]) -> None:
     if not opening.cancelled() and opening.exception() is None:
         asyncio.get_running_loop().run_in_executor(None, opening.result().close)
 

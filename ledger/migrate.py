@@ -10,9 +10,10 @@ import sqlalchemy as sa
 from harness.errors import LedgerUnavailable
 from harness.ids import IdSource, RandomIds
 from ledger.errors import LedgerUnreadable
+from ledger.store.identity import HEAD_REVISION, Identity
 from ledger.store.lock import FileLock
 from ledger.store.place import check_file_system, check_single_name, prepare_folder
-from ledger.store.probe import HEAD_REVISION, Identity, identify, is_blank
+from ledger.store.probe import identify, is_blank
 from ledger.store.sqlite import connect
 
 OPEN_TIMEOUT_S = 30.0
@@ -56,19 +57,23 @@ def migrations_folder() -> Path:
     return inside if (inside / "env.py").is_file() else inside.parent.parent / "migrations"
 
 
-def _upgrade(path: Path, revision: str, ids: IdSource) -> None:
+def upgrade(connection: sa.Connection, revision: str, ids: IdSource, **facts: str) -> None:
+    """Run what is missing up to `revision`; a new ledger's id is drawn from `ids`. The caller commits."""
     # A ledger that is up to date has no need of Alembic, which takes a while to import.
     from alembic import command
     from alembic.config import Config
 
-    engine = sa.create_engine("sqlite://", creator=lambda: connect(path), poolclass=sa.NullPool)
     config = Config()
     config.set_main_option("script_location", str(migrations_folder()).replace("%", "%%"))
+    config.attributes.update(facts, connection=connection, ledger_id=ids.salt()[:16].hex())
+    command.upgrade(config, revision)
+
+
+def _upgrade(path: Path, revision: str, ids: IdSource) -> None:
+    engine = sa.create_engine("sqlite://", creator=lambda: connect(path), poolclass=sa.NullPool)
     try:
         with engine.connect() as connection:
-            config.attributes["connection"] = connection
-            config.attributes["ledger_id"] = ids.salt()[:16].hex()
-            command.upgrade(config, revision)
+            upgrade(connection, revision, ids)
             connection.commit()
     finally:
         engine.dispose()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from ledger.compression import PREVIEW_BYTES, PREVIEW_STORED_BYTES
-from ledger.schema import agent_step, chat_session, content, diagnosis_run, event, stream, tool_invocation
+from ledger.schema import Int, agent_step, chat_session, content, diagnosis_run, event, stream, tool_invocation
 
 PREVIEW_CHARS = PREVIEW_BYTES // 4
 """No character of UTF-8 takes more than four bytes."""
@@ -35,7 +35,7 @@ _runs_with_contents = diagnosis_run.outerjoin(
 
 _newest_first = (diagnosis_run.c.created_us.desc(), diagnosis_run.c.run_id.desc())
 _older = sa.tuple_(diagnosis_run.c.created_us, diagnosis_run.c.run_id) < sa.tuple_(
-    sa.bindparam("created_us", type_=sa.Integer), sa.bindparam("run_id", type_=sa.Text)
+    sa.bindparam("created_us", type_=Int), sa.bindparam("run_id", type_=sa.Text)
 )
 _run_list = sa.select(*_SUMMARY_COLUMNS).select_from(_runs_with_contents).order_by(*_newest_first)
 _limit = sa.bindparam("limit", type_=sa.Integer)

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import create_async_engine
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 from harness.clock import SystemWallClock, WallClock
 from harness.errors import InvalidInput
@@ -17,45 +17,47 @@ from harness.events.base import MAX_SAFE_INTEGER
 from harness.ids import check_id, run_stream
 from ledger import reading
 from ledger.cursor import RunCursor
-from ledger.errors import LedgerUnreadable
+from ledger.errors import LedgerUnreadable, Place
 from ledger.records import ChatSession, Page, RecordedEvent, RunSummary, RunTrace
-from ledger.store.place import file_at, path_of
-from ledger.store.probe import can_share, read_address, require_current
+from ledger.store.place import is_postgres, path_of
+from ledger.store.probe import require_current
+from ledger.store.reads import SqliteReads
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 PAGE_RUNS_MAX = 500
 PAGE_EVENTS_MAX = 5_000
-BUSY_TIMEOUT_S = 5.0
+
+
+class Reads(Protocol):
+    """Where a reader reads."""
+
+    @property
+    def place(self) -> Place: ...
+
+    def engine(self) -> AsyncEngine:
+        """An engine whose transactions cannot write, and see one moment."""
+
+    def check(self) -> None:
+        """Raise `LedgerUnreadable` if the ledger is not the one that was opened."""
 
 
 class LedgerReader:
     """Reads a ledger while others may be writing it. Every answer is of one moment."""
 
-    def __init__(self, path: Path, clock: WallClock) -> None:
-        self._path = path
+    def __init__(self, reads: Reads, clock: WallClock) -> None:
+        self._reads = reads
         self._clock = clock
-        self._file = file_at(path)
         self._is_closed = False
-        self._reads: set[asyncio.Task[Any]] = set()
-        # Where a reader can make no side file it looks anew, at each read, whether somebody writes.
-        self._engine = create_async_engine(
-            "sqlite+aiosqlite:///ledger",
-            poolclass=None if can_share(path) else sa.NullPool,
-            connect_args={"timeout": BUSY_TIMEOUT_S, "uri": True},
-        )
-        sa.event.listen(self._engine.sync_engine, "do_connect", self._choose_address)
-        # The driver's own transactions would begin at the first write, that is never; a trace needs one moment.
-        sa.event.listen(self._engine.sync_engine, "connect", _leave_transactions_to_us)
-        sa.event.listen(self._engine.sync_engine, "begin", _begin)
+        self._under_way: set[asyncio.Task[Any]] = set()
+        self._engine = reads.engine()
 
     @classmethod
     async def open(cls, url: str | Path, *, wall_clock: WallClock | None = None) -> LedgerReader:
-        """Open a ledger for reading. A `LedgerFileError` says what else the file is, and leaves it alone."""
-        path = path_of(url)
-        await asyncio.to_thread(require_current, path)
-        return cls(path, wall_clock or SystemWallClock())
+        """Open a ledger for reading. A `LedgerFileError` says what else it is, and leaves it alone."""
+        reads = await reads_of(url)
+        return cls(reads, wall_clock or SystemWallClock())
 
     async def session(self, session_id: str) -> ChatSession:
         """The session's metadata; `SessionNotFound` if there is none."""
@@ -93,10 +95,10 @@ class LedgerReader:
         return await self._read(reading.system_events, after_seq, limit)
 
     async def close(self) -> None:
-        """Let go of the file, once the reads under way have ended; whoever reads later gets `LedgerUnreadable`."""
+        """Let go of the ledger, once the reads under way have ended; whoever reads later gets `LedgerUnreadable`."""
         self._is_closed = True
-        if self._reads:
-            await asyncio.wait(self._reads)
+        if self._under_way:
+            await asyncio.wait(self._under_way)
         await self._engine.dispose()
 
     async def __aenter__(self) -> LedgerReader:
@@ -107,18 +109,14 @@ class LedgerReader:
     ) -> None:
         await self.close()
 
-    def _choose_address(self, dialect: object, record: object, args: list[Any], kwargs: object) -> None:
-        args[0] = read_address(self._path)
-
     async def _read(self, read: Callable[Concatenate[sa.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         if self._is_closed:
-            raise LedgerUnreadable(self._path, "was closed")
-        if file_at(self._path) != self._file:
-            raise LedgerUnreadable(self._path, "was replaced or removed since it was opened")
+            raise LedgerUnreadable(self._reads.place, "was closed")
+        self._reads.check()
         # Whoever asked may be cancelled: the read goes on to its end, or its connection would be lost in mid-air.
         task = asyncio.create_task(self._in_transaction(read, *args, **kwargs))
-        self._reads.add(task)
-        task.add_done_callback(self._reads.discard)
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
         return await asyncio.shield(task)
 
     async def _in_transaction(
@@ -128,9 +126,23 @@ class LedgerReader:
             async with self._engine.begin() as connection:
                 return await connection.run_sync(read, *args, **kwargs)
         except sa.exc.TimeoutError as error:
-            raise LedgerUnreadable(self._path, "is read by too many at once") from error
+            raise LedgerUnreadable(self._reads.place, "is read by too many at once") from error
         except sa.exc.DBAPIError as error:
-            raise LedgerUnreadable(self._path, f"cannot be read ({error.orig})") from error
+            raise LedgerUnreadable(self._reads.place, f"cannot be read ({error.orig})") from error
+        except OSError as error:
+            raise LedgerUnreadable(self._reads.place, f"cannot be reached ({error})") from error
+
+
+async def reads_of(url: str | Path) -> Reads:
+    """Where the ledger at that address is read, once it is known to be one."""
+    # An engine is imported only where it is used: its driver may not be installed.
+    if is_postgres(url):
+        from ledger.store.postgres.reads import open_reads
+
+        return await open_reads(str(url))
+    path = path_of(url)
+    await asyncio.to_thread(require_current, path)
+    return SqliteReads(path)
 
 
 def _run_keys(session_id: str, run_id: str) -> reading.Keys:
@@ -142,11 +154,3 @@ def _run_keys(session_id: str, run_id: str) -> reading.Keys:
 def _check_number(field: str, value: object, least: int, most: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise InvalidInput(field, f"must be a whole number from {least} to {most}, not {value!r}")
-
-
-def _leave_transactions_to_us(connection: Any, _: object) -> None:
-    connection.isolation_level = None
-
-
-def _begin(connection: sa.Connection) -> None:
-    connection.exec_driver_sql("BEGIN")

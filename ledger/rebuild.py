@@ -7,30 +7,20 @@ replaced. So a rebuild stands in nobody's way where all is well, and loses nothi
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import sqlite3
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from hashlib import sha256
-from pathlib import Path
-from typing import Any
+from typing import Literal, NamedTuple, Protocol
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite
 
 from harness.events import SessionOpened
-from harness.ids import session_stream
 from ledger import schema
 from ledger.errors import RunUnreadable, SessionUnreadable
 from ledger.folding import known_events
 from ledger.projections.rows import SessionShare
-from ledger.store import statements
-from ledger.store.batch import Batch
-from ledger.store.heads import fold_pages, stored_pages
-from ledger.store.probe import connect_to_read
-from ledger.store.rows import write_changes, write_rows
 
 PAGE_STREAMS = 100
 PROJECTIONS = (
@@ -42,9 +32,7 @@ PROJECTIONS = (
 )
 CREATE_PROJECTIONS = tuple(str(sa.schema.CreateTable(table).compile(dialect=sqlite.dialect())) for table in PROJECTIONS)
 
-Runner = Callable[[Callable[[Batch], Any]], Awaitable[Any]]
-Fold = Callable[[sqlite3.Connection, sqlite3.Connection, str], None]
-"""Adds up the events that the first connection has of a run or session, into rows of the second one."""
+Kind = Literal["run", "session"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +59,27 @@ class RebuildReport:
         return not (changed or self.runs_unreadable or self.sessions_unreadable)
 
 
+class Rebuilt(NamedTuple):
+    """What the rows of one run or session are, or were."""
+
+    key: str
+    row_count: int
+    is_right: bool
+
+
+class Source(Protocol):
+    """A ledger whose projections can be compared, and replaced."""
+
+    async def delete_strays(self) -> int:
+        """Remove rows of runs or sessions that the log does not know; how many there were."""
+
+    async def compare(self, kind: Kind, after: str) -> tuple[str, Sequence[Rebuilt]]:
+        """Whether the rows of the next runs or sessions are right, and the stream that was the last of them."""
+
+    async def replace(self, kind: Kind, key: str) -> Rebuilt:
+        """Make the rows right; `RunUnreadable` or `SessionUnreadable` if nobody knows what is."""
+
+
 @dataclass(slots=True)
 class _Tally:
     count: int = 0
@@ -79,32 +88,10 @@ class _Tally:
     unreadable: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class _Kind:
-    """Runs or sessions: which streams they are, which tables hold their rows, and how these are made."""
-
-    streams_after: str
-    tables: Sequence[tuple[str, str]]
-    fold: Fold
-
-
-@dataclass(frozen=True, slots=True)
-class Rebuilt:
-    """What the rows of one run or session are, or were."""
-
-    key: str
-    row_count: int
-    is_right: bool
-
-
-async def rebuild_all(path: Path, run: Runner) -> RebuildReport:
-    """Rebuild everything; `run` does a job in a write transaction of its own."""
-    stray_count = 0
-    for find, delete in statements.STRAYS:
-        stray_count += await _delete_strays(path, run, find, delete)
-    runs, sessions = _Tally(), _Tally()
-    await _rebuild_each(path, run, RUNS, runs)
-    await _rebuild_each(path, run, SESSIONS, sessions)
+async def rebuild_all(source: Source) -> RebuildReport:
+    """Rebuild everything."""
+    stray_count = await source.delete_strays()
+    runs, sessions = await _rebuild_each(source, "run"), await _rebuild_each(source, "session")
     return RebuildReport(
         run_count=runs.count,
         session_count=sessions.count,
@@ -117,47 +104,25 @@ async def rebuild_all(path: Path, run: Runner) -> RebuildReport:
     )
 
 
-async def _delete_strays(path: Path, run: Runner, find: str, delete: str) -> int:
-    last, stray_count = "", 0
-    while keys := await asyncio.to_thread(_find_strays, path, find, last):
-        last = keys[-1]
-        stray_count += await run(partial(_delete_each, delete, keys))
-    return stray_count
-
-
-def _find_strays(path: Path, find: str, last: str) -> list[str]:
-    with contextlib.closing(connect_to_read(path)) as ledger:
-        return [row[0] for row in ledger.execute(find, (last, PAGE_STREAMS))]
-
-
-def _delete_each(delete: str, keys: Sequence[str], batch: Batch) -> int:
-    return sum(batch.connection.execute(delete, (key,)).rowcount for key in keys)
-
-
-async def _rebuild_each(path: Path, run: Runner, kind: _Kind, tally: _Tally) -> None:
-    last = ""
-    while page := await asyncio.to_thread(_compare_page, path, kind, last):
-        last = page[-1][0]
-        for _, found in page:
+async def _rebuild_each(source: Source, kind: Kind) -> _Tally:
+    tally = _Tally()
+    last, page = await source.compare(kind, "")
+    while page:
+        for found in page:
             tally.count += 1
             try:
-                rebuilt = found if found.is_right else await run(partial(_replace, kind, found.key))
+                rebuilt = found if found.is_right else await source.replace(kind, found.key)
             except (RunUnreadable, SessionUnreadable):
                 tally.unreadable.append(found.key)
                 continue
             tally.row_count += rebuilt.row_count
             if not rebuilt.is_right:
                 tally.changed.append(found.key)
+        last, page = await source.compare(kind, last)
+    return tally
 
 
-def _compare_page(path: Path, kind: _Kind, last: str) -> list[tuple[str, Rebuilt]]:
-    """The next streams, and whether the rows of each are right."""
-    with contextlib.closing(connect_to_read(path)) as ledger, contextlib.closing(_empty_projections()) as beside:
-        streams = ledger.execute(kind.streams_after, (last, PAGE_STREAMS)).fetchall()
-        return [(stream_id, _compare(ledger, beside, kind, key)) for stream_id, key in streams]
-
-
-def _empty_projections() -> sqlite3.Connection:
+def empty_projections() -> sqlite3.Connection:
     """The tables of projections in a database that is nobody's, on disk where it grows large."""
     beside = sqlite3.connect("", isolation_level=None)
     for create in CREATE_PROJECTIONS:
@@ -165,66 +130,41 @@ def _empty_projections() -> sqlite3.Connection:
     return beside
 
 
-def _compare(ledger: sqlite3.Connection, beside: sqlite3.Connection, kind: _Kind, key: str) -> Rebuilt:
-    ledger.execute("BEGIN")
-    beside.execute("BEGIN")
+def openings(session_id: str, bodies: Iterable[bytes]) -> list[SessionShare]:
+    """What a session's own events add to its row; `SessionUnreadable` for bytes that are no event."""
     try:
-        _, before = _digest(ledger, kind.tables, key)
-        kind.fold(ledger, beside, key)
-        row_count, after = _digest(beside, kind.tables, key)
-        return Rebuilt(key, row_count, before == after)
-    except (RunUnreadable, SessionUnreadable):
-        return Rebuilt(key, 0, is_right=False)
-    finally:
-        beside.execute("ROLLBACK")
-        ledger.execute("ROLLBACK")
-
-
-def _replace(kind: _Kind, key: str, batch: Batch) -> Rebuilt:
-    """Fold into the ledger itself; whether its rows were right, in which case nothing is written."""
-    connection = batch.connection
-    _, before = _digest(connection, kind.tables, key)
-    for _, delete in kind.tables:
-        connection.execute(delete, (key,))
-    kind.fold(connection, connection, key)
-    row_count, after = _digest(connection, kind.tables, key)
-    if after == before:
-        batch.undo()
-    return Rebuilt(key, row_count, before == after)
-
-
-def _fold_run(source: sqlite3.Connection, target: sqlite3.Connection, run_id: str) -> None:
-    for _, changes in fold_pages(source, run_id):
-        changes.sessions.clear()
-        write_changes(target, changes)
-
-
-def _fold_session(source: sqlite3.Connection, target: sqlite3.Connection, session_id: str) -> None:
-    try:
-        shares = [
+        return [
             SessionShare(session_id, event.occurred_us, event.occurred_us, 0, event.ttl_us)
-            for bodies in stored_pages(source, session_stream(session_id))
             for event in known_events(bodies)
             if isinstance(event, SessionOpened)
         ]
-    except ValueError as error:  # bytes that are no event
+    except ValueError as error:
         raise SessionUnreadable(session_id, str(error).partition("\n")[0]) from error
-    created_us, last_active_us, pairs = source.execute(statements.RUNS_OF_SESSION, (session_id,)).fetchone()
-    if created_us is not None:
-        shares.append(SessionShare(session_id, created_us, last_active_us, pairs))
-    write_rows(target, statements.ADD_TO_SESSION, shares)
 
 
-RUNS = _Kind(statements.RUNS_AFTER, statements.RUN_TABLES, _fold_run)
-SESSIONS = _Kind(statements.SESSIONS_AFTER, (statements.SESSION_TABLE,), _fold_session)
+class Digest:
+    """Number and digest of rows, seen one by one."""
+
+    def __init__(self) -> None:
+        self.row_count = 0
+        self._hash = sha256()
+
+    def add(self, row: Sequence[object]) -> None:
+        self._hash.update(repr(tuple(row)).encode("utf-8", "surrogatepass"))
+        self.row_count += 1
+
+    def end_table(self) -> None:
+        self._hash.update(b"\0")
+
+    def value(self) -> bytes:
+        return self._hash.digest()
 
 
-def _digest(connection: sqlite3.Connection, tables: Sequence[tuple[str, str]], key: str) -> tuple[int, bytes]:
-    """Number and digest of the rows, read one by one."""
-    digest, row_count = sha256(), 0
+def digest_of(connection: sqlite3.Connection, tables: Sequence[tuple[str, str]], key: str) -> Digest:
+    """The rows that an SQLite database has of a run or session."""
+    digest = Digest()
     for read, _ in tables:
         for row in connection.execute(read, (key,)):
-            digest.update(repr(row).encode("utf-8", "surrogatepass"))
-            row_count += 1
-        digest.update(b"\0")
-    return row_count, digest.digest()
+            digest.add(row)
+        digest.end_table()
+    return digest

@@ -11,7 +11,6 @@ import logging
 import os
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from typing import Any, Protocol, TypeVar
 
 from harness.errors import LedgerUnavailable
 from harness.journal import Permit, Recorded, Submission
+from ledger.lanes import Lanes, Waiting, answer, lost_before, refused_in_child
 from ledger.permits import Permits
 from ledger.prepared import Append, prepare
 from ledger.store.batch import Batch
@@ -68,18 +68,12 @@ class Store(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Waiting:
-    append: Append
-    future: Future[Recorded]
-
-
-@dataclass(frozen=True, slots=True)
 class _Job:
     action: Callable[[], Any]
     future: Future[Any]
 
 
-_Item = _Waiting | _Job | None
+_Item = Waiting | _Job | None
 
 
 class Writer:
@@ -93,7 +87,7 @@ class Writer:
         self._lock = threading.Lock()
         self._closing = False
         self._stopped = False
-        self._broken: OrderedDict[str, None] = OrderedDict()
+        self._lanes = Lanes(limits.broken_runs_max)
         self._process_id = os.getpid()
         self._thread = threading.Thread(target=self._work, name="ledger-writer", daemon=True)
         self._thread.start()
@@ -102,18 +96,18 @@ class Writer:
     def request_permit(self, timeout_s: float) -> Future[Permit]:
         """As `harness.journal.Journal`."""
         if self._is_forked():
-            return _refused_in_child()
+            return refused_in_child()
         return self._permits.request(timeout_s)
 
     def submit(self, submission: Submission, *, seq_expected: int | None = None) -> Future[Recorded]:
         """As `harness.journal.Journal`. With `seq_expected`, `AppendConflict` unless the run is at that position."""
         append = prepare(submission, seq_expected=seq_expected)
         if self._is_forked():
-            return _refused_in_child()
+            return refused_in_child()
         future: Future[Recorded] = Future()
         future.set_running_or_notify_cancel()
         self._permits.add_bytes(append.size_bytes)
-        self._put(_Waiting(append, future))
+        self._put(Waiting(append, future))
         return future
 
     def run(self, job: Callable[[Batch], T], run_ids: Sequence[str] = ()) -> Future[T]:
@@ -123,7 +117,7 @@ class Writer:
     def call(self, action: Callable[[], T]) -> Future[T]:
         """Call `action` in the writer's thread, in turn and outside any transaction."""
         if self._is_forked():
-            return _refused_in_child()
+            return refused_in_child()
         future: Future[T] = Future()
         future.set_running_or_notify_cancel()
         self._put(_Job(action, future))
@@ -148,17 +142,17 @@ class Writer:
     def _flush_at_exit(self) -> None:
         self.close(self._limits.exit_timeout_s)
 
-    def _put(self, item: _Waiting | _Job) -> None:
+    def _put(self, item: Waiting | _Job) -> None:
         with self._lock:
             if not self._stopped:
                 self._queue.put(item)
                 return
         self._refuse(item)
 
-    def _refuse(self, item: _Waiting | _Job) -> None:
-        if isinstance(item, _Waiting):
+    def _refuse(self, item: Waiting | _Job) -> None:
+        if isinstance(item, Waiting):
             self._permits.remove_bytes(item.append.size_bytes)
-        _answer(item.future, LedgerUnavailable("the ledger is closed"))
+        answer(item.future, LedgerUnavailable("the ledger is closed"))
 
     def _work(self) -> None:
         pending: _Item = None
@@ -184,7 +178,7 @@ class Writer:
                 break
         self._finish()
 
-    def _gather(self, first: _Waiting) -> tuple[list[_Waiting], _Item, bool]:
+    def _gather(self, first: Waiting) -> tuple[list[Waiting], _Item, bool]:
         """Everything that waits and fits with `first`; the next item if it does not; whether the end was seen."""
         group, size_bytes, is_awaited = [first], first.append.size_bytes, first.append.is_awaited
         until_s = time.monotonic() + self._limits.linger_s
@@ -205,7 +199,7 @@ class Writer:
             is_awaited = is_awaited or item.append.is_awaited
         return group, None, False
 
-    def _write(self, group: list[_Waiting]) -> None:
+    def _write(self, group: list[Waiting]) -> None:
         taken = [waiting for waiting in group if self._admit(waiting)]
         if not taken:
             return
@@ -218,25 +212,17 @@ class Writer:
                 log.exception("the ledger's writer failed")
             problem = error.problem if isinstance(error, LedgerUnavailable) else type(error).__name__
             results = [LedgerUnavailable(problem) for _ in taken]
-            self._lose(appends)
+            self._lanes.lose(appends)
         for waiting, result in zip(taken, results, strict=True):
             self._permits.remove_bytes(waiting.append.size_bytes)
-            _answer(waiting.future, result)
+            answer(waiting.future, result)
 
-    def _admit(self, waiting: _Waiting) -> bool:
-        """Whether the run has its turn; after a lost submission it has none until one resumes (`harness.journal`)."""
-        append = waiting.append
-        if append.run_id in self._broken and not append.resumes:
-            self._permits.remove_bytes(append.size_bytes)
-            _answer(waiting.future, LedgerUnavailable("an earlier submission of this run was not stored"))
-            return False
-        self._broken.pop(append.run_id, None)
-        return True
-
-    def _lose(self, appends: Sequence[Append]) -> None:
-        self._broken |= dict.fromkeys(append.run_id for append in appends)
-        while len(self._broken) > self._limits.broken_runs_max:
-            self._broken.popitem(last=False)
+    def _admit(self, waiting: Waiting) -> bool:
+        if self._lanes.admits(waiting.append):
+            return True
+        self._permits.remove_bytes(waiting.append.size_bytes)
+        answer(waiting.future, lost_before())
+        return False
 
     def _tidy(self, *, is_idle: bool) -> bool:
         """Whether that is done with; while others are writing it is put off."""
@@ -254,7 +240,7 @@ class Writer:
             result = item.action()
         except Exception as error:  # noqa: BLE001 - it is the caller's to see
             result = error
-        _answer(item.future, result)
+        answer(item.future, result)
 
     def _finish(self) -> None:
         with self._lock:
@@ -267,20 +253,3 @@ class Writer:
             if item is not None:
                 self._refuse(item)
         self._store.close()
-
-
-def _answer(future: Future[Any], result: Any) -> None:
-    """Complete the future; whatever its callbacks raise, even `SystemExit`, must not end the writer's thread."""
-    try:
-        if isinstance(result, Exception):
-            future.set_exception(result)
-        else:
-            future.set_result(result)
-    except BaseException:
-        log.exception("what waited for the ledger raised")
-
-
-def _refused_in_child() -> Future[Any]:
-    future: Future[Any] = Future()
-    future.set_exception(LedgerUnavailable("a forked process cannot use its parent's ledger"))
-    return future

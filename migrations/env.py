@@ -9,7 +9,7 @@ from ledger.schema import metadata
 
 
 def migrate(connection: sa.Connection) -> None:
-    """Everything in one transaction that excludes every other writer, so that concurrent upgrades take turns."""
+    """Everything in one transaction, so that upgrades take turns; on PostgreSQL the caller has begun it."""
     is_sqlite = connection.dialect.name == "sqlite"
     if is_sqlite:
         connection.exec_driver_sql("BEGIN IMMEDIATE")

@@ -1,10 +1,15 @@
-"""What every test shares: settings of libraries, and the browser to drive."""
+"""What every test shares: settings of libraries, a database server, and the browser to drive."""
 
 import os
 import shutil
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
+
+from ledger.store.postgres.migrating import ensure_current
+from ledger.store.postgres.place import place_at
+from tests.servers.postgres import PostgresServer, in_thread
 
 # Before anything imports LangGraph: nothing of a run leaves the machine.
 os.environ["LANGSMITH_TRACING"] = "false"
@@ -19,3 +24,27 @@ def chromium_path() -> str | None:
     """The system's browser, but none of a snap's, which cannot be driven; None stands for Playwright's own."""
     found = (shutil.which(name) for name in ("chromium", "google-chrome", "google-chrome-stable"))
     return next((path for path in found if path and not path.startswith("/snap/")), None)
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """One server for all tests, which trusts the power; durability is tested on servers of their own."""
+    server = PostgresServer(is_durable=False).start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def postgres_template(postgres_server: PostgresServer) -> str:
+    """A database that holds an empty ledger, to copy."""
+    name = postgres_server.create_database()
+    in_thread(lambda: ensure_current(place_at(postgres_server.url(name))))
+    return name
+
+
+@pytest.fixture
+def postgres_url(postgres_server: PostgresServer, postgres_template: str) -> Iterator[str]:
+    """The address of an empty ledger of the test's own."""
+    name = postgres_server.create_database(template=postgres_template)
+    yield postgres_server.url(name)
+    postgres_server.drop_database(name)

@@ -7,6 +7,7 @@ from pathlib import Path
 from ledger.errors import LedgerUnreadable, NetworkFileSystem, UnsupportedUrl
 
 SQLITE_PREFIX = "sqlite:///"
+POSTGRES_PREFIXES = ("postgresql://", "postgres://")
 
 NETWORK_FILE_SYSTEMS = frozenset(
     {
@@ -28,6 +29,11 @@ NETWORK_FILE_SYSTEMS = frozenset(
     }
 )
 """File systems whose locks are the server's, or nobody's."""
+
+
+def is_postgres(url: object) -> bool:
+    """Whether the address is one of a PostgreSQL database."""
+    return str(url).startswith(POSTGRES_PREFIXES)
 
 
 def path_of(url: str | Path) -> Path:

@@ -6,30 +6,16 @@ import contextlib
 import os
 import sqlite3
 import stat
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from ledger.errors import LedgerFileError, LedgerMissing, LedgerNotMigrated, LedgerTooNew, LedgerUnreadable, NotALedger
+from ledger.errors import LedgerFileError, LedgerMissing, LedgerNotMigrated, LedgerUnreadable, NotALedger
+from ledger.store.identity import HEAD_REVISION, Identity, checked
 from ledger.store.place import check_single_name
-
-FORMAT_VERSION = 1
-"""What the stored bytes and tables mean; a program refuses a ledger whose version is above its own."""
-REVISIONS = ("0001", "0002", "0003", "0004")
-"""The migrations this program knows, in order."""
-HEAD_REVISION = REVISIONS[-1]
 
 READ_META = "SELECT key, value FROM ledger_meta"
 READ_REVISION = "SELECT version_num FROM alembic_version"
 COUNT_TABLES = "SELECT count(*) FROM sqlite_schema"
-
-
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """What a ledger says of itself."""
-
-    ledger_id: str
-    revision: str
 
 
 def identify(path: Path) -> Identity:
@@ -77,7 +63,7 @@ def _read_identity(path: Path, has_log: bool) -> Identity:
             raise LedgerUnreadable(path, f"cannot be read ({error})") from error
         except sqlite3.DatabaseError as error:
             raise NotALedger(path, f"is no ledger ({error})") from error
-    return _checked(path, meta, revisions)
+    return checked(path, meta, revisions)
 
 
 def _connect(path: Path, has_log: bool) -> sqlite3.Connection:
@@ -114,17 +100,6 @@ def _address(path: Path, *, is_alone: bool) -> str:
 
 def _has_log(path: Path) -> bool:
     return _size_of(Path(f"{path}-wal")) > 0
-
-
-def _checked(path: Path, meta: dict[str, str], revisions: list[str]) -> Identity:
-    version = meta.get("format_version", "")
-    if "ledger_id" not in meta or not version.isdecimal() or len(revisions) != 1:
-        raise NotALedger(path, "is a database, but no ledger")
-    if int(version) > FORMAT_VERSION:
-        raise LedgerTooNew(path, f"format {version}")
-    if revisions[0] not in REVISIONS:
-        raise LedgerTooNew(path, f"schema {revisions[0]}")
-    return Identity(meta["ledger_id"], revisions[0])
 
 
 def _check_file(path: Path) -> None:

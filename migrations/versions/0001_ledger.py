@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
@@ -22,82 +23,13 @@ STREAM_IDENTITY = (
     " OR (kind = 'sys' AND session_id IS NULL AND run_id IS NULL AND stream_id = 'sys')"
 )
 
-META_TRIGGERS = """
-CREATE TRIGGER ledger_meta_insert BEFORE INSERT ON ledger_meta
-WHEN EXISTS (SELECT 1 FROM ledger_meta WHERE key = NEW.key)
-BEGIN SELECT RAISE(ABORT, 'meta_exists: a key is set once, then updated'); END;
-
-CREATE TRIGGER ledger_meta_update BEFORE UPDATE ON ledger_meta
-WHEN OLD.key IN ('ledger_id', 'hash_version') OR NEW.key IS NOT OLD.key
-BEGIN SELECT RAISE(ABORT, 'meta_permanent: the identity of a ledger never changes'); END;
-
-CREATE TRIGGER ledger_meta_delete BEFORE DELETE ON ledger_meta
-BEGIN SELECT RAISE(ABORT, 'meta_permanent: what a ledger says of itself is never deleted'); END;
-"""
-
-STREAM_TRIGGERS = """
-CREATE TRIGGER stream_insert BEFORE INSERT ON stream
-WHEN EXISTS (SELECT 1 FROM stream WHERE stream_id = NEW.stream_id)
-BEGIN SELECT RAISE(ABORT, 'stream_exists: a stream is made once'); END;
-
-CREATE TRIGGER stream_delete BEFORE DELETE ON stream
-BEGIN SELECT RAISE(ABORT, 'stream_permanent: a stream is never deleted'); END;
-
-CREATE TRIGGER stream_update BEFORE UPDATE ON stream
-WHEN NEW.stream_id IS NOT OLD.stream_id OR NEW.kind IS NOT OLD.kind
-    OR NEW.session_id IS NOT OLD.session_id OR NEW.run_id IS NOT OLD.run_id
-BEGIN SELECT RAISE(ABORT, 'stream_permanent: whose stream it is never changes'); END;
-
-CREATE TRIGGER stream_head BEFORE UPDATE ON stream
-WHEN (NEW.head_seq, NEW.head_link) IS NOT (OLD.head_seq, OLD.head_link)
-    AND (NEW.head_seq, NEW.head_link) IS NOT
-        (SELECT seq, link FROM event WHERE stream_id = NEW.stream_id ORDER BY seq DESC LIMIT 1)
-BEGIN SELECT RAISE(ABORT, 'stream_head: the head of a stream is its last event'); END;
-"""
-
-# Before the insert, so that no REPLACE gets as far as deleting what is in its way.
-EVENT_TRIGGERS = """
-CREATE TRIGGER event_insert BEFORE INSERT ON event
-BEGIN
-    SELECT RAISE(ABORT, 'event_position: not the next position of the log')
-    WHERE NEW.pos IS NOT (SELECT coalesce(max(pos), 0) + 1 FROM event);
-    SELECT RAISE(ABORT, 'event_sequence: not the next number in its stream')
-    WHERE NEW.seq IS NOT (SELECT coalesce(max(seq), 0) + 1 FROM event WHERE stream_id = NEW.stream_id);
-    SELECT RAISE(ABORT, 'event_id: the stream has an event of that id')
-    WHERE EXISTS (SELECT 1 FROM event WHERE stream_id = NEW.stream_id AND event_id = NEW.event_id);
-    SELECT RAISE(ABORT, 'isolation: session and run are not those of the stream')
-    WHERE NOT EXISTS (
-        SELECT 1 FROM stream
-        WHERE stream_id = NEW.stream_id AND session_id IS NEW.session_id AND run_id IS NEW.run_id
-    );
-    SELECT RAISE(ABORT, 'run_terminated: the run has ended')
-    WHERE NEW.type NOT IN (
-        'attempt.finished_late', 'usage.settled', 'hidden_retry.detected',
-        'feedback.recorded', 'evaluation.recorded', 'case.recorded', 'content.erased'
-    ) AND EXISTS (SELECT 1 FROM event WHERE stream_id = NEW.stream_id AND type = 'run.terminated');
-END;
-
-CREATE TRIGGER event_update BEFORE UPDATE ON event
-BEGIN SELECT RAISE(ABORT, 'event_immutable: an event is never changed'); END;
-
-CREATE TRIGGER event_delete BEFORE DELETE ON event
-BEGIN SELECT RAISE(ABORT, 'event_immutable: an event is never deleted'); END;
-"""
-
-ISOLATION_TRIGGER = """
-CREATE TRIGGER {table}_{verb} BEFORE {verb} ON {table}
-WHEN NEW.session_id IS NOT (SELECT session_id FROM stream WHERE stream_id = 'r:' || NEW.{run_id})
-BEGIN SELECT RAISE(ABORT, 'isolation: the session is not that of the run'); END;
-"""
-
 
 def upgrade() -> None:
     meta = _create_log()
     _create_sessions_and_runs()
     _create_steps_and_tools()
     _create_cases()
-    if op.get_context().dialect.name == "sqlite":
-        _create_sqlite_triggers()
+    _adapt(op.get_context().dialect.name)
     identity = {"ledger_id": context.config.attributes["ledger_id"], "format_version": "1", "hash_version": "1"}
     op.bulk_insert(meta, [{"key": key, "value": value} for key, value in identity.items()])
 
@@ -285,14 +217,12 @@ def _of_a_run(run_id: str) -> sa.ForeignKeyConstraint:
     return sa.ForeignKeyConstraint([run_id, "session_id"], ["stream.run_id", "stream.session_id"])
 
 
-def _create_sqlite_triggers() -> None:
-    statements = [*META_TRIGGERS.split("\n\n"), *STREAM_TRIGGERS.split("\n\n"), *EVENT_TRIGGERS.split("\n\n")]
-    for table in ("diagnosis_run", "agent_step", "tool_invocation", "case_library"):
-        run_id = "diagnosis_id" if table == "case_library" else "run_id"
-        statements.append(ISOLATION_TRIGGER.format(table=table, verb="insert", run_id=run_id))
-        statements.append(ISOLATION_TRIGGER.format(table=table, verb="update", run_id=run_id))
+def _adapt(dialect: str) -> None:
+    """What each database needs to hold the rules for every connection."""
+    script = Path(__file__).with_name(f"0001_{dialect}.sql").read_text("utf-8")
+    _, *statements = script.replace("{schema}", context.config.attributes.get("schema", "")).split("\n\n")
     for statement in statements:
-        op.get_bind().exec_driver_sql(statement)
+        op.execute(statement)
 
 
 def downgrade() -> None:

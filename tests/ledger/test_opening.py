@@ -90,7 +90,7 @@ async def test_a_file_that_cannot_be_used_is_named_and_left_alone(tmp_path, make
     before = {} if error is LedgerUnreadable else state_of(tmp_path)
     with pytest.raises(error) as caught:
         await opener.open(path)
-    assert caught.value.path == path
+    assert caught.value.place == path
     assert "\n" not in str(caught.value)
     after = {} if error is LedgerUnreadable else state_of(tmp_path)
     assert after == before

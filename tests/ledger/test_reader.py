@@ -8,10 +8,9 @@ import pytest
 
 from harness.errors import InvalidInput
 from ledger import InvalidCursor, Ledger, LedgerReader, LedgerUnreadable, RunNotFound, SessionNotFound, query
-from ledger import reader as reader_module
 from ledger.cursor import RunCursor
 from ledger.records import RunTrace
-from ledger.store import probe
+from ledger.store import probe, reads
 from tests.ledger.blank import blank_at
 from tests.ledger.scripted import ScriptedRun, seal
 
@@ -274,7 +273,7 @@ async def test_where_a_reader_can_make_no_side_file_it_needs_none_and_sees_what_
     async with await Ledger.open(path) as ledger:
         ledger.journal.submit(ScriptedRun().start()).result()
     monkeypatch.setattr(probe, "can_share", lambda _: False)
-    monkeypatch.setattr(reader_module, "can_share", lambda _: False)
+    monkeypatch.setattr(reads, "can_share", lambda _: False)
     before = sorted(path.parent.iterdir())
     async with await LedgerReader.open(path) as reader:
         assert len((await reader.recent_runs()).rows) == 1

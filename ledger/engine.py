@@ -1,0 +1,51 @@
+"""What the facade needs of a ledger's engine, whichever database it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Protocol, TypeVar
+
+from harness.journal import Journal, Recorded, Submission
+from ledger.deciding import Draft
+from ledger.erasing import ErasingStore
+from ledger.reader import LedgerReader
+from ledger.rebuild import RebuildReport
+from ledger.recovery import Recovery
+
+T = TypeVar("T")
+
+
+class LedgerJournal(Journal, Protocol):
+    """Where a harness records its runs, and the ledger what is said of them."""
+
+    def submit(self, submission: Submission, *, seq_expected: int | None = None) -> Future[Recorded]:
+        """As `Journal`. With `seq_expected`, `AppendConflict` unless the run is at that position."""
+
+    def run(self, job: Callable[[Draft], T], run_ids: Sequence[str] = ()) -> Future[T]:
+        """Write what `job` drafts, in turn; `run_ids` are the runs that it looks at, one at most."""
+
+    def close(self, timeout_s: float | None = None) -> None:
+        """Write what was submitted, then stop; blocks."""
+
+
+class Engine(Protocol):
+    """An open ledger's parts. What is no coroutine blocks, and is called in a thread."""
+
+    @property
+    def writer(self) -> LedgerJournal: ...
+
+    @property
+    def reader(self) -> LedgerReader: ...
+
+    @property
+    def erasing(self) -> ErasingStore: ...
+
+    def recover(self) -> Recovery:
+        """End the runs whose owners are dead."""
+
+    async def rebuild(self) -> RebuildReport:
+        """Make every projection anew from events."""
+
+    def close(self) -> None:
+        """Write what was submitted, and let go of everything."""

@@ -1,0 +1,68 @@
+"""A thread with an event loop of its own, for connections that no caller ever touches."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import selectors
+import threading
+import weakref
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class LoopThread:
+    """A running loop. The thread ends with the process, or when it is stopped."""
+
+    def __init__(self, name: str) -> None:
+        self._selector = selectors.DefaultSelector()
+        self.loop = asyncio.SelectorEventLoop(self._selector)
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+        _RUNNING.add(self)
+
+    def call(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Do `work` there."""
+        return asyncio.run_coroutine_threadsafe(work, self.loop)
+
+    def stop(self, timeout_s: float | None = None) -> None:
+        """End the thread; what is under way there is cancelled."""
+        if self._thread.is_alive():
+            self.loop.call_soon_threadsafe(self.loop.stop)
+            self._thread.join(timeout_s)
+
+    def leave_to_parent(self) -> None:
+        """In a forked child: have nothing to do with the kernel's list of sockets, which is still the parent's."""
+        nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        os.dup2(nothing, self._selector.fileno(), inheritable=False)
+        os.close(nothing)
+
+    def _run(self) -> None:
+        try:
+            self.loop.run_forever()
+            self.loop.run_until_complete(_cancel_others())
+            self.loop.run_until_complete(self.loop.shutdown_asyncgens())
+        finally:
+            self.loop.close()
+
+
+async def _cancel_others() -> None:
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+
+
+_RUNNING: weakref.WeakSet[LoopThread] = weakref.WeakSet()
+
+
+def _leave_to_parent() -> None:
+    for thread in list(_RUNNING):
+        if not thread.loop.is_closed():
+            thread.leave_to_parent()
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)

@@ -1,0 +1,1 @@
+"""Real servers, private to the tests that start them."""
