@@ -21,6 +21,8 @@ from harness.live_scope import LiveScope
 from harness.repeats import Repeats
 from harness.state import RunState, ScopeState, reserved_in
 
+REPEATED_CALLS = "repeated_calls"
+
 Call = tuple[str, bytes]
 """A tool, and the fingerprint of what it is given."""
 
@@ -118,9 +120,10 @@ class Accounts:
         return [granted, *self.would_reject(amounts, **fields)]
 
     def remember(self, call: Call) -> None:
-        """Count a call that was let through."""
-        for repeats in (self.live.repeats, *(scope.repeats for scope in self.scopes)):
-            repeats.add(call)
+        """Count a call that was let through, wherever its repetition has a limit."""
+        for scope, account in self._each():
+            if REPEATED_CALLS in account.limits or REPEATED_CALLS in account.observed:
+                self._repeats(scope).add(call)
 
     def refuse(self, excess: Excess, *rejected: e.RunEvent) -> Future[Recorded]:
         """End the run or the scope whose limit it is, and record that with the refusal in one append."""
@@ -172,11 +175,14 @@ class Accounts:
         is_late = live.deadline.has_passed(live.monotonic_clock)
         return Excess(DEADLINE, live.elapsed_us(), live.state.timeout_us) if is_late else None
 
+    def _repeats(self, scope: LiveScope | None) -> Repeats:
+        return self.live.repeats if scope is None else scope.repeats
+
     def _repeat(self, scope: LiveScope | None, limits: Mapping[str, int], calls: Sequence[Call]) -> Excess | None:
-        limit = limits.get("repeated_calls")
+        limit = limits.get(REPEATED_CALLS)
         if limit is None:
             return None
-        repeats: Repeats = self.live.repeats if scope is None else scope.repeats
+        repeats = self._repeats(scope)
         for call, times in Counter(calls).items():
             if (used := repeats.of(call)) + times > limit:
                 return Excess(f"repeat:{call[0]}", used, limit, times)

@@ -100,12 +100,14 @@ def tool_resource(tool: str) -> str:
 
 def limit_of(account: Account, resource: str) -> int | None:
     """The limit that is enforced for a resource; a tool without a limit of its own has the per-tool default."""
-    return _look_up(resource, account.limits, account.observed)
+    limits = account.limits
+    return limits[resource] if resource in limits else _default_of(resource, limits, account.observed)
 
 
 def observed_limit_of(account: Account, resource: str) -> int | None:
     """The limit that is only observed for a resource (SPEC D13)."""
-    return _look_up(resource, account.observed, account.limits)
+    observed = account.observed
+    return observed[resource] if resource in observed else _default_of(resource, observed, account.limits)
 
 
 def is_limited(account: Account, resource: str) -> bool:
@@ -174,8 +176,5 @@ def check_tool_name(field_name: str, tool: object) -> str:
     return name
 
 
-def _look_up(resource: str, limits: Mapping[str, int], others: Mapping[str, int]) -> int | None:
-    limit = limits.get(resource)
-    if limit is None and resource.startswith("tool:") and resource not in others:
-        return limits.get("tool_default")
-    return limit
+def _default_of(resource: str, limits: Mapping[str, int], others: Mapping[str, int]) -> int | None:
+    return limits.get("tool_default") if resource.startswith("tool:") and resource not in others else None

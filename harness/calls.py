@@ -190,7 +190,7 @@ class Calls:
     ) -> S:
         policy = run.retry_policies.of(operation)
         timeout_s = None if timeout_s is None else check_timeout("timeout_s", timeout_s)
-        if not isinstance(args, Mapping | None):
+        if args is not None and not isinstance(args, Mapping):
             raise InvalidInput("args", f"must be a mapping, not {type(args).__name__}")
         named = dict(args or {})
         call = call or (lambda inside: fn(inside, **named))

@@ -130,23 +130,26 @@ class Sealer:
 
     def __init__(self, new_salt: Callable[[], bytes]) -> None:
         self._new_salt = new_salt
-        self._seen: OrderedDict[tuple[bytes, str], tuple[SealedContent, bool]] = OrderedDict()
-        """Without their bytes, and whether these were submitted."""
+        self._seen: OrderedDict[tuple[bytes, str], tuple[str, bytes, bool]] = OrderedDict()
+        """Digest, salt, and whether the bytes were submitted, by fingerprint and media type."""
         self._erasure_count = 0
 
     def seal(self, content: Content, *, keep: bool) -> tuple[SealedContent, bool]:
         """The sealed content, and whether it, or what is to be kept of it, is new and so has to be submitted."""
         key = (content.fingerprint, content.media_type)
-        sealed, was_kept = self._seen.get(key, (None, False))
-        is_new = sealed is None or (keep and not was_kept)
-        if sealed is None:
+        seen = self._seen.get(key)
+        if seen is None:
             salt = self._new_salt()
-            sealed = SealedContent(content_digest(salt, content), salt, len(content.data), content.media_type, None)
-        self._seen[key] = (sealed, keep or was_kept)
-        self._seen.move_to_end(key)
-        if len(self._seen) > MAX_REMEMBERED_CONTENTS:
-            self._seen.popitem(last=False)
-        return sealed._replace(data=content.data) if is_new and keep else sealed, is_new
+            digest, was_kept = content_digest(salt, content), False
+            if len(self._seen) >= MAX_REMEMBERED_CONTENTS:
+                self._seen.popitem(last=False)
+        else:
+            digest, salt, was_kept = seen
+            self._seen.move_to_end(key)
+        self._seen[key] = digest, salt, keep or was_kept
+        is_new = seen is None or (keep and not was_kept)
+        data = content.data if is_new and keep else None
+        return SealedContent(digest, salt, len(content.data), content.media_type, data), is_new
 
     def note_erasures(self, erasure_count: int) -> None:
         """Content of the run was erased so often: whatever recurs must not bring back an erased digest (SPEC D19)."""

@@ -97,15 +97,16 @@ class LiveRun:
     def event(self, model: type[E], /, **fields: Any) -> E:
         """A new event of this run, stamped with id and times unless `fields` has them; call with the lock held."""
         self._events += 1
-        stamp = {
+        stamped = {
             "event_id": f"{self._writer_id}:{self._events}",
             "stream_id": self._stream_id,
             "session_id": self.session_id,
             "run_id": self.run_id,
             "occurred_us": self._wall_clock.now_us(),
             "elapsed_us": self.elapsed_us(),
+            **fields,
         }
-        return model.model_validate(stamp | fields)
+        return model.model_validate(stamped)
 
     def next_attempt_id(self) -> str:
         """An id for an attempt, unique in the run; call with the lock held."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from types import FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness.budget import TokenUsage, tool_resource
 from harness.content import Capture, CapturePolicy
@@ -19,8 +18,7 @@ EFFECTS = frozenset({"read", "write"})
 """What a tool may be declared to do to the world."""
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(NamedTuple):
     """What is called, as which kind of boundary, and under which policy."""
 
     kind: str
@@ -34,7 +32,7 @@ class Operation:
     call: Callable[[RunContext], Any]
     is_async: bool
     """Whether `call` gives an awaitable at once; if not, it runs on a thread."""
-    estimate: Mapping[str, int] = field(default_factory=lambda: NOTHING)
+    estimate: Mapping[str, int] = NOTHING
     """Tokens and cost that each attempt reserves before it starts."""
     model: str | None = None
     call_id: str | None = None

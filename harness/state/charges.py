@@ -66,6 +66,8 @@ def reserved_in(state: RunState, scope_id: str | None = None) -> Mapping[str, in
 
 def estimates_in(amounts: Mapping[str, int]) -> Mapping[str, int]:
     """The part of a reservation that is an estimate."""
+    if ESTIMATES.isdisjoint(amounts):
+        return NOTHING
     return {name: amount for name, amount in amounts.items() if name in ESTIMATES}
 
 
