@@ -54,6 +54,7 @@ from harness.run import Harness
 from harness.state import RunState, evolve
 from harness.stream import ModelStream
 from harness.sync import SyncHarness
+from harness.sync_stream import SyncModelStream
 from harness.tool_calls import ToolCall, ToolResult, ToolStatus
 from harness.tool_rules import ToolRules
 
@@ -116,6 +117,7 @@ __all__ = [
     "ScopeNotOpen",
     "Submission",
     "SyncHarness",
+    "SyncModelStream",
     "SystemMonotonicClock",
     "SystemWallClock",
     "Termination",

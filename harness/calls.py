@@ -74,7 +74,7 @@ class Calls:
         fn: Callable[..., AsyncIterable[T] | Awaitable[AsyncIterable[T]]],
         *,
         args: Mapping[str, Any] | None = None,
-        kind: OperationKind = OperationKind.DIAGNOSIS_AGENT,
+        kind: str = OperationKind.DIAGNOSIS_AGENT,
         model: str | None = None,
         reserve: TokenUsage | None = None,
         timeout_s: float | None = None,

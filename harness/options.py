@@ -1,14 +1,22 @@
-"""What a call may say beside what it calls: one declaration for each kind of call, however it is made.
+"""What a harness, and a call, may say beside the rest: one declaration for each, however it is made.
 
 For type checkers only: the functions themselves name their keywords, so an unknown one is a `TypeError` as ever.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypedDict
 
 from harness.budget import TokenUsage
+from harness.clock import MonotonicClock, WallClock
+from harness.content import CapturePolicy
+from harness.ids import IdSource
+from harness.observing import Observer
+from harness.policies import Policy
+from harness.prices import PriceTable
+from harness.retry import Classifier
+from harness.threads import ToolThreads
 
 
 class TimeoutOption(TypedDict, total=False):
@@ -56,3 +64,22 @@ class ToolLabels(TimeoutOption, total=False):
 
 class ToolOptions(ToolLabels, CallOptions, total=False):
     """Of a tool that is called by name."""
+
+
+class Settings(TypedDict, total=False):
+    """Of a harness: the fields of `harness.engine.Engine` beside its journal, where each is explained."""
+
+    monotonic_clock: MonotonicClock
+    wall_clock: WallClock
+    ids: IdSource
+    capture: CapturePolicy
+    classifiers: tuple[Classifier, ...]
+    sleep: Callable[[float], Awaitable[None]]
+    close_timeout_s: float
+    drain_timeout_s: float
+    permit_timeout_s: float
+    prices: PriceTable | None
+    threads: ToolThreads
+    observers: tuple[Observer, ...]
+    policies: tuple[Policy, ...]
+    hook_timeout_s: float

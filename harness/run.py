@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Unpack
 
 from harness.calls import Calls
 from harness.deadline import Deadline
@@ -11,6 +11,7 @@ from harness.engine import Engine
 from harness.journal import Journal
 from harness.limits import Limits
 from harness.opening import open_run
+from harness.options import Settings
 from harness.retry import RetryPolicies
 from harness.scope import RunScope
 from harness.statements import Statements
@@ -23,7 +24,7 @@ class Harness(Calls, Statements):
     that return an awaitable: the call gives the boundary its ordinal, awaiting it does the work (SPEC D7).
     """
 
-    def __init__(self, journal: Journal, **settings: Any) -> None:
+    def __init__(self, journal: Journal, **settings: Unpack[Settings]) -> None:
         """`settings` are the other fields of `harness.engine.Engine`: clocks, ids, capture, time-outs."""
         super().__init__(Engine(journal, **settings))
 

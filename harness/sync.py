@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
 
 from harness.context import RunContext
 from harness.journal import Journal
 from harness.loop_thread import LoopThread
-from harness.options import GuardOptions, ModelOptions, ToolLabels, ToolOptions
+from harness.options import GuardOptions, ModelOptions, Settings, ToolLabels, ToolOptions
 from harness.run import Harness
 from harness.scope import RunScope
 from harness.statements import Statements
+from harness.sync_stream import SyncModelStream
 from harness.tool_calls import ToolCall, ToolResult
 
 P = ParamSpec("P")
@@ -77,7 +78,7 @@ class SyncHarness(Statements):
     On the thread of a running event loop every call that would block it raises `RunningLoop`.
     """
 
-    def __init__(self, journal: Journal, **settings: Any) -> None:
+    def __init__(self, journal: Journal, **settings: Unpack[Settings]) -> None:
         """`settings` are those of `Harness`."""
         self._harness = Harness(journal, **settings)
         super().__init__(self._harness._engine)
@@ -109,6 +110,17 @@ class SyncHarness(Statements):
     def model(self, run: RunContext, name: str, fn: Callable[..., Any], **options: Any) -> Any:
         """As `Harness.model`: call `fn(run, **args)` as a model step."""
         return self._wait(run, lambda: self._harness.model(run, name, fn, **options))
+
+    def stream(
+        self,
+        run: RunContext,
+        name: str,
+        fn: Callable[..., AsyncIterable[T] | Awaitable[AsyncIterable[T]]],
+        **options: Unpack[ModelOptions],
+    ) -> SyncModelStream[T]:
+        """As `Harness.stream`: call `fn(run, **args)` as a model step, and pass its chunks on as they come."""
+        self._loop_thread.refuse_in_a_loop()
+        return SyncModelStream(self._loop_thread, self._harness.stream(run, name, fn, **options))
 
     @overload
     def guard(

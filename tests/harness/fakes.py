@@ -205,7 +205,12 @@ async def until(condition: Callable[[], object]) -> None:
 def harness_over(journal: MemoryJournal, clock: ManualClock | None = None, **settings: Any) -> Harness:
     """A harness on a clock that is moved by hand, with ids that count."""
     clock = clock or ManualClock()
-    fakes = {"monotonic_clock": clock, "wall_clock": clock, "ids": CountingIds(), "threads": ToolThreads(idle_s=0.0)}
+    fakes: dict[str, Any] = {
+        "monotonic_clock": clock,
+        "wall_clock": clock,
+        "ids": CountingIds(),
+        "threads": ToolThreads(idle_s=0.0),
+    }
     return Harness(journal, **(fakes | settings))
 
 

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -46,7 +46,12 @@ RUN: dict[str, Any] = {"session_id": "s", "run_id": "r", "limits": limits(), "ti
 
 def sync_over(journal: HandJournal, **settings: Any) -> SyncHarness:
     clock = ManualClock()
-    fakes = {"monotonic_clock": clock, "wall_clock": clock, "ids": CountingIds(), "threads": ToolThreads(idle_s=0.0)}
+    fakes: dict[str, Any] = {
+        "monotonic_clock": clock,
+        "wall_clock": clock,
+        "ids": CountingIds(),
+        "threads": ToolThreads(idle_s=0.0),
+    }
     return SyncHarness(journal, **(fakes | settings))
 
 
@@ -194,6 +199,32 @@ def test_a_signal_from_another_thread_ends_the_run_for_every_thread(journal, syn
     assert types(journal.events("r")) == ["run.started", "cancellation.signalled", "run.terminated"]
 
 
+def test_a_signal_from_another_thread_lets_go_whoever_waits(journal, sync):  # H3
+    begun = [threading.Event(), threading.Event()]
+    free = threading.Event()
+
+    async def wait(run: RunContext) -> None:
+        begun[0].set()
+        await asyncio.Event().wait()
+
+    def wait_on_thread(run: RunContext) -> None:
+        begun[1].set()
+        free.wait(30)
+
+    def stop() -> bool:
+        for event in begun:
+            event.wait(30)
+        return run.cancellation.signal(CancelReason.USER_REQUESTED)
+
+    with left_with(RunEnded) as left, sync.run(**RUN) as run:
+        *refused, has_stopped = race([lambda: sync.tool(run, wait)(), lambda: sync.tool(run, wait_on_thread)(), stop])
+        assert ([type(error) for error in refused], has_stopped) == ([RunEnded, RunEnded], True)
+    free.set()
+    assert left.value.reason == "USER_REQUESTED"
+    assert only(journal.events("r"), "attempt.failed").failure == "CANCELLED"
+    assert only(journal.events("r"), "attempt.abandoned").reason == "NOT_AWAITED"
+
+
 def test_a_plain_function_may_call_on_and_an_asynchronous_one_is_told_to_await(journal, sync):
     def outer(run: RunContext) -> Any:
         return sync.tool(run, "inner", say, args={"n": 1})
@@ -219,6 +250,7 @@ async def test_on_the_thread_of_a_running_loop_nothing_that_waits_begins(journal
         lambda run: sync.tool(run, "look", say),
         lambda run: sync.tool(run, say)(),
         lambda run: sync.tools(run, [ToolCall(say)]),
+        lambda run: sync.stream(run, "planner", words),
     ]
     async with harness.run(**RUN) as run:
         for call in calls:
@@ -277,6 +309,43 @@ def test_the_exception_of_what_was_called_is_raised_itself(sync):
             with pytest.raises(ValueError, match="no such index") as raised:
                 sync.tool(run, fn)()
             assert raised.value is broken
+
+
+async def words(run: RunContext, text: str) -> AsyncIterator[str]:
+    for word in text.split():
+        yield word
+
+
+def test_a_streamed_reply_comes_chunk_by_chunk_and_is_one_attempt(journal, sync):
+    with sync.run(**RUN) as run, sync.stream(run, "planner", words, args={"text": "look for OOM"}) as stream:
+        assert list(stream) == ["look", "for", "OOM"]
+        assert list(stream) == []
+    assert only(journal.events("r"), "attempt.succeeded").output_chunks == 3
+
+
+def test_a_stream_that_is_left_early_has_ended_when_it_is_closed(journal, sync):
+    with sync.run(**RUN) as run:
+        with sync.stream(run, "planner", words, args={"text": "look for OOM"}) as stream:
+            assert next(stream) == "look"
+        assert only(journal.events("r"), "attempt.failed").failure == "CANCELLED"
+        assert list(stream) == []
+
+
+def test_a_stream_raises_what_its_function_raises_and_is_refused_on_an_ended_run(sync):
+    broken = ConnectionError("reset")
+
+    async def breaks(run: RunContext) -> AsyncIterator[str]:
+        yield "look"
+        raise broken
+
+    with sync.run(**RUN) as run:
+        stream = sync.stream(run, "planner", breaks)
+        assert next(stream) == "look"
+        with pytest.raises(ConnectionError) as raised:
+            next(stream)
+        assert raised.value is broken
+    with pytest.raises(RunEnded):
+        next(sync.stream(run, "planner", breaks))
 
 
 def test_an_interrupted_thread_cancels_what_it_waits_for_and_ends_the_run(journal, sync):

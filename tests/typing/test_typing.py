@@ -1,10 +1,14 @@
 """A type checker sees through the harness to what is called, whichever of the two checks (SPEC D11)."""
 
+import dataclasses
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from harness.engine import Engine
+from harness.options import Settings
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,3 +27,8 @@ def test_a_strict_type_checker_sees_the_signature_and_the_result_of_what_is_call
     command = [sys.executable, "-m", *CHECKERS[checker]]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=55)
     assert (done.stdout, done.returncode) == (PASSED[checker], 0)
+
+
+def test_every_setting_of_a_harness_is_declared_for_type_checkers():
+    settings = {field.name for field in dataclasses.fields(Engine)} - {"journal"}
+    assert set(Settings.__annotations__) == settings

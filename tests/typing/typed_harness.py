@@ -1,18 +1,24 @@
 """What type checkers must make of calls through the harness; never run, only checked (SPEC D11)."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, assert_type
 
 from harness import (
+    Decision,
     Harness,
     Limits,
     MemoryJournal,
+    ModelStream,
+    Observed,
     OperationKind,
     RunContext,
     ScopeLimits,
     SyncHarness,
+    SyncModelStream,
     ToolCall,
+    ToolRequest,
     ToolResult,
+    ToolRules,
     ToolStatus,
 )
 from harness.adapters.openai import Chat, ChatReply
@@ -32,6 +38,22 @@ def disk_usage(run: RunContext, path: str) -> float:
 
 def later(run: RunContext, n: int) -> Awaitable[bytes]:
     raise NotImplementedError
+
+
+async def allow(request: ToolRequest) -> Decision:
+    raise NotImplementedError
+
+
+def allow_at_once(request: ToolRequest) -> Decision:
+    raise NotImplementedError
+
+
+def observe(observed: Observed) -> None:
+    raise NotImplementedError
+
+
+async def words(run: RunContext, text: str) -> AsyncIterator[str]:
+    yield text
 
 
 class Search:
@@ -64,6 +86,12 @@ async def checks(harness: Harness, limits: Limits, chat: Chat, anything: Any) ->
         to_path: Callable[[str], Awaitable[float]] = harness.tool(run, disk_usage)
         assert_type(await to_path("/"), float)
 
+        # A stream: the chunks are the function's.
+        async with harness.stream(run, "planner", words, args={"text": "a b"}, model="m") as stream:
+            assert_type(stream, ModelStream[str])
+            async for word in stream:
+                assert_type(word, str)
+
         # A batch: one result for each call, whose value only the tool knows.
         results = await harness.tools(
             run, [ToolCall(query_logs, {"pattern": "OOM"}, call_id="c"), ToolCall(disk_usage)]
@@ -88,7 +116,9 @@ async def checks(harness: Harness, limits: Limits, chat: Chat, anything: Any) ->
         run.run_id = "other"  # type: ignore[misc]
 
     harness.run(session_id="s", limits=limits)  # type: ignore[call-arg]
-    assert_type(Harness(MemoryJournal()), Harness)
+    assert_type(Harness(MemoryJournal(), policies=(allow, allow_at_once, ToolRules()), observers=(observe,)), Harness)
+    Harness(MemoryJournal(), policies=(observe,))  # type: ignore[arg-type]
+    Harness(MemoryJournal(), close_timeout=3)  # type: ignore[call-arg]
 
 
 def checks_of_threads(harness: SyncHarness, limits: Limits, anything: Any) -> None:
@@ -113,6 +143,10 @@ def checks_of_threads(harness: SyncHarness, limits: Limits, anything: Any) -> No
         to_path: Callable[[str], float] = harness.tool(run, disk_usage)
         assert_type(to_path("/"), float)
 
+        with harness.stream(run, "planner", words, args={"text": "a b"}, model="m") as stream:
+            assert_type(stream, SyncModelStream[str])
+            for word in stream:
+                assert_type(word, str)
         assert_type(harness.tools(run, [ToolCall(query_logs), ToolCall(Search(), name="search")]), list[ToolResult])
         with harness.scope(run, "planner", timeout_s=5) as inner:
             assert_type(inner, RunContext)
@@ -126,4 +160,5 @@ def checks_of_threads(harness: SyncHarness, limits: Limits, anything: Any) -> No
 
     harness.run(session_id="s", limits=limits)  # type: ignore[call-arg]
     harness.run("s", limits=limits, timeout_s=60)  # type: ignore[call-arg]
-    assert_type(SyncHarness(MemoryJournal()), SyncHarness)
+    assert_type(SyncHarness(MemoryJournal(), policies=(allow,)), SyncHarness)
+    SyncHarness(MemoryJournal(), policies=(observe,))  # type: ignore[arg-type]
