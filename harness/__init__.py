@@ -3,7 +3,7 @@
 from harness.budget import Excess, TokenUsage
 from harness.cancellation import CancelReason
 from harness.clock import ManualClock, MonotonicClock, SystemMonotonicClock, SystemWallClock, WallClock
-from harness.content import Capture, CapturePolicy, Content
+from harness.content import Capture, CapturePolicy, Content, Redactor
 from harness.context import Run, RunContext
 from harness.deadline import REMAINING_HEADER, Deadline
 from harness.errors import (
@@ -104,6 +104,7 @@ __all__ = [
     "PriceTable",
     "RandomIds",
     "Recorded",
+    "Redactor",
     "RetryPolicies",
     "RetryPolicy",
     "Run",

@@ -12,13 +12,14 @@ from typing import Any, TypeVar
 from harness import events as e
 from harness.budget import Excess, TokenUsage
 from harness.capture import error_content, error_type, keep_content
-from harness.content import SealedContent, encode_content
+from harness.content import Content, SealedContent, encode_content
 from harness.context import RunContext
 from harness.engine import Engine
 from harness.journal import Recorded
 from harness.live import LiveRun
 from harness.operation import Operation
 from harness.prices import usage_map
+from harness.redaction import Captured, captured
 from harness.retry import FailureType, TypedFailure, tell
 from harness.sent import SentRequests
 
@@ -70,10 +71,10 @@ class Attempt:
         `stream` are the event's figures of a stream.
         """
         duration_us = self.elapsed_us()
-        content = encode_content(result)
+        output = self._captured("output", encode_content(result))
         with self.live.lock:
             if self._leave(usage, error=None):
-                fields, contents, overflow = self._keep("output", content)
+                fields, contents, overflow = keep_content(self.run.accounts, "output", output)
                 end = self.event(e.AttemptSucceeded, duration_us=duration_us, **fields, **stream)
                 self._record(end, *self._settlement(usage), contents=contents, overflow=overflow)
 
@@ -84,13 +85,13 @@ class Attempt:
         """
         duration_us = self.elapsed_us()
         told = tell(error, self.engine.classifiers)
-        content = error_content(error)
+        told_error = self._captured("error", error_content(error))
         with self.live.lock:
             usage = told.usage or usage
             if not self._leave(usage, error):
                 return None
             delay_s, refused = self._next_delay_s(told, was_passed_on=bool(stream.get("output_chunks")))
-            fields, contents, overflow = self._keep("error", content)
+            fields, contents, overflow = keep_content(self.run.accounts, "error", told_error)
             end = self.event(
                 e.AttemptFailed,
                 duration_us=duration_us,
@@ -143,9 +144,9 @@ class Attempt:
             self.end = self.end or (end, recorded)
             self.run.accounts.end_if_overrun(overflow)
 
-    def _keep(self, role: str, content: Any) -> tuple[dict[str, Any], tuple[SealedContent, ...], Excess | None]:
-        """Event fields and contents for what the operation gave; what does not fit is kept as size and digest (H9)."""
-        return keep_content(self.run.accounts, role, content, self.operation.capture(self.engine.capture, role))
+    def _captured(self, role: str, content: Content) -> Captured:
+        """What may be recorded of what the operation gave; what does not fit is kept as size and digest (SPEC H9)."""
+        return captured(content, self.operation.capture(self.engine.capture, role))
 
     def _settlement(self, usage: TokenUsage | None) -> tuple[e.RunEvent, ...]:
         if self.operation.kind != "model":

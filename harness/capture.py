@@ -6,29 +6,34 @@ from typing import Any
 
 from harness.accounts import Accounts
 from harness.budget import Excess
-from harness.content import Capture, Content, SealedContent, encode_content
+from harness.content import Content, SealedContent, encode_content
 from harness.live import LiveRun
+from harness.redaction import Captured
 
 
 def keep_content(
-    accounts: Accounts, role: str, content: Content, capture: Capture
+    accounts: Accounts, role: str, captured: Captured
 ) -> tuple[dict[str, Any], tuple[SealedContent, ...], Excess | None]:
     """Event fields, contents to submit, and the byte limit that did not let the content be kept; lock held."""
-    size_bytes = len(content.data)
-    amounts = {"run_bytes": size_bytes}
-    wanted = content.is_kept(capture)
-    overflow = accounts.find_excess(amounts) if wanted and size_bytes else None
-    is_kept = wanted and overflow is None
-    return *seal_content(accounts.live, role, content, is_kept), overflow
+    size_bytes = len(captured.content.data)
+    overflow = accounts.find_excess({"run_bytes": size_bytes}) if captured.is_kept and size_bytes else None
+    if overflow is not None:
+        captured = captured._replace(is_kept=False)
+    return *seal_content(accounts.live, role, captured), overflow
 
 
-def seal_content(
-    live: LiveRun, role: str, content: Content, keep: bool
-) -> tuple[dict[str, Any], tuple[SealedContent, ...]]:
+def seal_content(live: LiveRun, role: str, captured: Captured) -> tuple[dict[str, Any], tuple[SealedContent, ...]]:
     """Event fields that name the content, and what of it is new to the run and has to be submitted; lock held."""
-    sealed, is_new = live.sealer.seal(content, keep=keep)
-    fields = {f"{role}_digest": sealed.digest, f"{role}_bytes": sealed.size_bytes, f"{role}_stored": keep}
-    return fields, (sealed,) if is_new else ()
+    sealed, is_new = live.sealer.seal(captured.content, keep=captured.is_kept)
+    return content_fields(role, sealed, captured), (sealed,) if is_new else ()
+
+
+def content_fields(role: str, sealed: SealedContent, captured: Captured) -> dict[str, Any]:
+    """What an event says of a content."""
+    fields = {f"{role}_digest": sealed.digest, f"{role}_bytes": sealed.size_bytes, f"{role}_stored": captured.is_kept}
+    if captured.redaction is not None:
+        fields[f"{role}_redaction"] = captured.redaction
+    return fields
 
 
 def error_type(error: BaseException) -> str:

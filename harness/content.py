@@ -9,9 +9,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from inspect import iscoroutinefunction
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel
+
+from harness.errors import InvalidInput
 
 CONTENT_DOMAIN = b"tachograph/content/v1\0"
 MAX_CONTENT_BYTES = 64 * 1024 * 1024
@@ -32,21 +35,6 @@ class Capture(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class CapturePolicy:
-    """How much of each kind of content is kept; model input is by default digest only, as it holds the history."""
-
-    query: Capture = Capture.FULL
-    answer: Capture = Capture.FULL
-    model_input: Capture = Capture.DIGEST_ONLY
-    model_output: Capture = Capture.FULL
-    tool_input: Capture = Capture.FULL
-    tool_output: Capture = Capture.FULL
-    guard_input: Capture = Capture.DIGEST_ONLY
-    guard_output: Capture = Capture.FULL
-    error: Capture = Capture.FULL
-
-
-@dataclass(frozen=True, slots=True)
 class Content:
     """Opaque bytes with a media type."""
 
@@ -58,9 +46,33 @@ class Content:
     def __post_init__(self) -> None:
         object.__setattr__(self, "fingerprint", hashlib.sha256(self.data).digest())
 
-    def is_kept(self, capture: Capture) -> bool:
-        """Whether its bytes are to be kept, as far as their number and the capture policy go."""
-        return capture is Capture.FULL and len(self.data) <= MAX_CONTENT_BYTES
+
+Redactor = Callable[[Content], Content | str | bytes]
+"""Gives what may be kept of a content. If it raises, or gives anything else, only the original's digest is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class CapturePolicy:
+    """What is kept of each kind of content: a `Capture`, or a function that redacts.
+
+    Model input is by default digest only, as it holds the history.
+    """
+
+    query: Capture | Redactor = Capture.FULL
+    answer: Capture | Redactor = Capture.FULL
+    model_input: Capture | Redactor = Capture.DIGEST_ONLY
+    model_output: Capture | Redactor = Capture.FULL
+    tool_input: Capture | Redactor = Capture.FULL
+    tool_output: Capture | Redactor = Capture.FULL
+    guard_input: Capture | Redactor = Capture.DIGEST_ONLY
+    guard_output: Capture | Redactor = Capture.FULL
+    error: Capture | Redactor = Capture.FULL
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            capture = getattr(self, field.name)
+            if not isinstance(capture, Capture) and (not callable(capture) or iscoroutinefunction(capture)):
+                raise InvalidInput(f"capture.{field.name}", "must be a Capture or a plain function that redacts")
 
 
 class SealedContent(NamedTuple):

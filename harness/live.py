@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from harness.budget import Excess
 from harness.cancellation import Callback, Callbacks, CancelReason
 from harness.clock import MonotonicClock, WallClock
-from harness.content import Content, SealedContent, Sealer
+from harness.content import SealedContent, Sealer
 from harness.deadline import Deadline
 from harness.errors import AlreadyTerminated, LedgerUnavailable, RunEnded
 from harness.events import CancellationSignalled, RunEvent
@@ -24,6 +24,7 @@ from harness.journal import Journal, Recorded, Submission
 from harness.lifecycle import Outcome, Stop, Termination
 from harness.lock import RunLock
 from harness.ordinals import Ordinals
+from harness.redaction import Captured
 from harness.repeats import Repeats
 from harness.state import RunState, begin, evolve
 
@@ -62,8 +63,8 @@ class LiveRun:
         """Why an earlier submission was not stored; while it is set nothing more is submitted."""
         self.block: object | None = None
         """What will record the end; kept until it does, so that it is there as long as anybody has the run."""
-        self.answer: tuple[Content, bool] | None = None
-        """What the run answered and whether its bytes are kept; recorded with the termination."""
+        self.answer: Captured | None = None
+        """What the run answered; recorded with the termination."""
         self._wall_clock = wall_clock
         self._journal = journal
         self._stream_id = run_stream(run_id)

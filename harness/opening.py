@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from harness.capture import content_fields
 from harness.clock import MonotonicClock
 from harness.content import Content, SealedContent, Sealer, encode_content
 from harness.deadline import Deadline, check_timeout
@@ -17,6 +18,7 @@ from harness.events.base import MAX_MAP_KEYS
 from harness.ids import check_code, check_id, check_name
 from harness.limits import Limits
 from harness.live import LiveRun
+from harness.redaction import captured
 from harness.retry import RetryPolicies
 
 MAX_MAPS_BYTES = 12_000
@@ -121,12 +123,12 @@ def _seal_query(
 ) -> tuple[dict[str, Any], tuple[SealedContent, ...]]:
     if query is None:
         return {}, ()
-    content = encode_content(query)
-    keep = content.is_kept(engine.capture.query)
-    if keep and len(content.data) > limits.run_bytes:
-        raise InvalidInput("query", f"has {len(content.data)} bytes, above limits.run_bytes {limits.run_bytes}")
-    sealed, _ = sealer.seal(content, keep=keep)
-    return {"query_digest": sealed.digest, "query_bytes": sealed.size_bytes, "query_stored": keep}, (sealed,)
+    asked = captured(encode_content(query), engine.capture.query)
+    size_bytes = len(asked.content.data)
+    if asked.is_kept and size_bytes > limits.run_bytes:
+        raise InvalidInput("query", f"has {size_bytes} bytes, above limits.run_bytes {limits.run_bytes}")
+    sealed, _ = sealer.seal(asked.content, keep=asked.is_kept)
+    return content_fields("query", sealed, asked), (sealed,)
 
 
 def _check_labels(labels: Mapping[str, str] | None) -> dict[str, str] | None:

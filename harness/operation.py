@@ -8,7 +8,7 @@ from types import FunctionType
 from typing import Any, NamedTuple
 
 from harness.budget import TokenUsage, tool_resource
-from harness.content import Capture, CapturePolicy
+from harness.content import Capture, CapturePolicy, Redactor
 from harness.context import RunContext
 from harness.errors import InvalidInput
 from harness.retry import RetryPolicy
@@ -45,9 +45,9 @@ class Operation(NamedTuple):
         """The end of the identity of attempt `number`."""
         return self.kind, self.name, str(self.ordinal), str(number)
 
-    def capture(self, policy: CapturePolicy, role: str) -> Capture:
+    def capture(self, policy: CapturePolicy, role: str) -> Capture | Redactor:
         """How much to keep of what it is given or gives: `input`, `output` or `error`."""
-        capture: Capture = getattr(policy, role if role == "error" else f"{self.kind}_{role}")
+        capture: Capture | Redactor = getattr(policy, role if role == "error" else f"{self.kind}_{role}")
         return capture
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from harness import events as e
 from harness.accounts import Call
 from harness.attempt import Attempt
+from harness.capture import content_fields
 from harness.content import Content, SealedContent
 from harness.context import RunContext
 from harness.engine import Engine
@@ -12,6 +13,7 @@ from harness.errors import ToolDenied
 from harness.ids import boundary_path
 from harness.operation import Operation
 from harness.policies import Verdict
+from harness.redaction import captured
 from harness.state import scope_of
 
 
@@ -36,8 +38,8 @@ class Request:
         """What counts as a repetition; another attempt at the same call is none."""
         if operation.kind == "tool" and number == 1:
             self.call = operation.name, given.fingerprint
-        keeps_input = given.is_kept(operation.capture(engine.capture, "input"))
-        self.amounts = operation.amounts(len(given.data) if keeps_input else 0)
+        self._input = captured(given, operation.capture(engine.capture, "input"))
+        self.amounts = operation.amounts(len(self._input.content.data) if self._input.is_kept else 0)
         self._boundary = boundary_path(run.scope, operation.kind, operation.name, operation.ordinal, number)
         self._named = {"kind": operation.kind, "name": operation.name}
         self.stamp = {"boundary": self._boundary, "parent_attempt_id": run.attempt_id, **self._named}
@@ -46,8 +48,6 @@ class Request:
         self._run = run
         self._operation = operation
         self._number = number
-        self._given = given
-        self._keeps_input = keeps_input
         self._verdicts = verdicts
 
     def decided(self, digest: str | None = None) -> list[e.RunEvent]:
@@ -68,7 +68,7 @@ class Request:
 
     def sealed(self) -> tuple[SealedContent, bool]:
         """The arguments, with their bytes where these are charged, and whether they are new to the run."""
-        return self._run.live.sealer.seal(self._given, keep=self._keeps_input and self.denial is None)
+        return self._run.live.sealer.seal(self._input.content, keep=self._input.is_kept and self.denial is None)
 
     def started(self, sealed: SealedContent) -> tuple[Attempt, e.AttemptStarted]:
         """The attempt, and the event of its start."""
@@ -88,9 +88,7 @@ class Request:
             effect=operation.effect,
             timeout_us=None if attempt.timeout_s is None else round(attempt.timeout_s * 1_000_000),
             ambiguous=True if is_ambiguous else None,
-            input_digest=sealed.digest,
-            input_bytes=sealed.size_bytes,
-            input_stored=self._keeps_input,
+            **content_fields("input", sealed, self._input),
         )
         attempt.start = started
         return attempt, started

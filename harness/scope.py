@@ -22,6 +22,7 @@ from harness.journal import Recorded
 from harness.lifecycle import Outcome
 from harness.live import LiveRun
 from harness.opening import Opening
+from harness.redaction import Captured, captured
 from harness.waiting import result_of, wait_through
 
 RETRY_PAUSE_S = 0.05
@@ -36,6 +37,8 @@ class RunScope:
         self._opening = opening
         self._was_entered = False
         self._live: LiveRun | None = None
+        self._said: Captured | None = None
+        """What the exception says that the block was left with."""
 
     async def __aenter__(self) -> RunContext:
         """Record the beginning; `LedgerUnavailable` or `InvalidInput` if it cannot be, and then there is no run."""
@@ -161,6 +164,8 @@ class RunScope:
 
     def _record_end(self, live: LiveRun, error: BaseException | None) -> Future[Recorded] | None:
         """Submit the end; None if there is nothing to end, as the beginning was not stored or another ended the run."""
+        if error is not None and self._said is None:
+            self._said = captured(error_content(error), self._engine.capture.error)
         with live.lock:
             if live.failure is not None:
                 if live.durable is None or isinstance(live.failure, AlreadyTerminated):
@@ -181,7 +186,7 @@ class RunScope:
         if live.cancel_reason is not None and live.state.cancel_signalled is None:
             events.append(live.signalled())
         if live.answer is not None and not live.state.answered:
-            fields, sealed = seal_content(live, "answer", *live.answer)
+            fields, sealed = seal_content(live, "answer", live.answer)
             events.append(live.event(e.AnswerRecorded, boundary=live.once("answer"), **fields))
             contents.extend(sealed)
         end, sealed = self._termination(live, error)
@@ -194,8 +199,8 @@ class RunScope:
         assert decision is not None, "the outcome was decided"
         fields: dict[str, Any] = {}
         sealed: tuple[SealedContent, ...] = ()
-        if error is not None and decision.outcome is Outcome.FAILED:
-            fields, sealed, _ = keep_content(Accounts(live), "error", error_content(error), self._engine.capture.error)
+        if error is not None and self._said is not None and decision.outcome is Outcome.FAILED:
+            fields, sealed, _ = keep_content(Accounts(live), "error", self._said)
             fields["error_type"] = error_type(error)
         if decision.excess is not None:
             excess = decision.excess

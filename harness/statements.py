@@ -12,6 +12,7 @@ from harness.ids import check_code, check_name
 from harness.limits import ScopeLimits
 from harness.live import LiveRun
 from harness.nested import NestedScope
+from harness.redaction import captured
 
 
 class Statements:
@@ -65,21 +66,20 @@ class Statements:
     def answer(self, run: RunContext, text: str | bytes) -> None:
         """Give the run's one answer; it is recorded together with the termination."""
         live: LiveRun = run.live
-        content = encode_content(text)
-        size_bytes = len(content.data)
+        said = captured(encode_content(text), self._engine.capture.answer)
+        size_bytes = len(said.content.data)
         with live.lock:
             run.accounts.check_open()
             if live.answer is not None:
                 raise InvalidInput("answer", "was given before")
-            keep = content.is_kept(self._engine.capture.answer)
-            live.answer = (content, False)
+            live.answer = said._replace(is_kept=False)
             try:
-                if keep and size_bytes:
+                if said.is_kept and size_bytes:
                     self.reserve_bytes(run, size_bytes, name="answer")
             except ScopeExhausted:
                 live.answer = None
                 raise
-            live.answer = (content, keep)
+            live.answer = said
 
     def reserve_bytes(self, run: RunContext, size_bytes: int, *, name: str = "capture") -> None:
         """Charge bytes of captured content; passing a limit ends the run or nested scope and raises so (SPEC H9)."""

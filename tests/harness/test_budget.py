@@ -22,7 +22,7 @@ from harness import (
     RunEnded,
     TokenUsage,
     TypedFailure,
-    content,
+    redaction,
 )
 from harness.content import MAX_CONTENT_BYTES
 from tests.harness.fakes import PLENTY, HandJournal, each, harness_over, left_with, limits, only, race, say, types
@@ -363,7 +363,7 @@ async def test_a_result_too_big_is_returned_but_kept_as_size_and_digest_only(
 async def test_what_is_too_big_for_any_journal_is_kept_as_size_and_digest(
     harness: Harness, journal: HandJournal, monkeypatch: pytest.MonkeyPatch
 ):  # D10, CASES 26: and ends no run
-    monkeypatch.setattr(content, "MAX_CONTENT_BYTES", 100)
+    monkeypatch.setattr(redaction, "MAX_CONTENT_BYTES", 100)
     big = "x" * 101
     async with harness.run(session_id="s", run_id="r", query=big, limits=limits(), timeout_s=60) as run:
         await harness.tool(run, "cat", say, args={"text": big})
