@@ -12,7 +12,7 @@ from demo.graph import diagnosis_graph
 from demo.jobs import Jobs
 from demo.memory import SqliteMemory
 from demo.settings import Settings
-from demo.tools import Sources
+from demo.tools import READ_ONLY, Sources
 from demo.tools.errors import failure_type
 from harness import Harness, RandomIds, SystemWallClock
 from harness.adapters import openai as openai_adapter
@@ -31,7 +31,12 @@ async def open_app(settings: Settings) -> AsyncIterator[Starlette]:
     async with await Ledger.open(settings.db_url, session_ttl_s=MEMORY_TTL_S) as ledger, client:
         with closing(SqliteMemory(settings.memory_path, clock)) as memory:
             agent = Agent(
-                harness=Harness(ledger.journal, ids=ids, classifiers=(openai_adapter.classify, failure_type)),
+                harness=Harness(
+                    ledger.journal,
+                    ids=ids,
+                    classifiers=(openai_adapter.classify, failure_type),
+                    policies=(READ_ONLY,),
+                ),
                 chat=openai_adapter.Chat(client, provider.model),
                 sources=Sources(settings.log_folder),
                 memory=memory,

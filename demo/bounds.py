@@ -24,6 +24,9 @@ CHAT_LIMITS: Final = Limits(
     output_tokens=20_000,
     total_tokens=220_000,
     run_bytes=4 * 1024 * 1024,
+    repeated_calls=2,
+    # A model that runs in a circle is stopped by its rounds; the record says that it did.
+    observe={"repeated_calls"},
 )
 CHAT_TIMEOUT_S: Final = 60.0
 MODEL_TIMEOUT_S: Final = 30.0

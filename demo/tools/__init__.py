@@ -1,6 +1,6 @@
 """What the demo's agent can do: look at this machine, its logs and the runbooks, and change nothing."""
 
 from demo.tools.errors import ToolError
-from demo.tools.registry import TOOLS, Sources, Tool, find_tool
+from demo.tools.registry import READ_ONLY, TOOLS, Sources, Tool, find_tool
 
-__all__ = ["TOOLS", "Sources", "Tool", "ToolError", "find_tool"]
+__all__ = ["READ_ONLY", "TOOLS", "Sources", "Tool", "ToolError", "find_tool"]

@@ -19,7 +19,7 @@ from demo.tools.errors import InvalidArguments, ResultTooLarge, UnknownTool
 from demo.tools.logs import search_logs
 from demo.tools.metrics import SECTIONS, Section, host_metrics, top_processes
 from demo.tools.runbooks import search_runbooks
-from harness import RunContext
+from harness import RunContext, ToolRules
 
 BUNDLED_RUNBOOKS = Path(__file__).parent.parent / "runbooks"
 
@@ -136,6 +136,10 @@ TOOLS: tuple[Tool, ...] = (
         folder=lambda sources: sources.runbook_folder,
     ),
 )
+
+
+READ_ONLY = ToolRules(effects={"read"}, name="read_only")
+"""The agent may look at the machine, and change nothing of it, whatever tools it is given."""
 
 
 def find_tool(name: str) -> Tool:

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from demo.graph import diagnosis_graph
 from demo.memory import SqliteMemory
 from demo.offline_model import MODEL_NAME
 from demo.serving import OpenApp, serving
-from demo.tools import Sources
+from demo.tools import READ_ONLY, Sources
 from demo.tools.errors import failure_type
 from harness import Harness, Limits, MemoryJournal, SystemWallClock
 from harness.adapters import openai as openai_adapter
@@ -38,7 +39,7 @@ async def agent_over(
         async with openai_adapter.make_async_client(base_url=f"{url}/v1", api_key="k", timeout_s=10) as client:
             memory = SqliteMemory(folder / "memory.db", SystemWallClock())
             yield Agent(
-                harness=Harness(journal, classifiers=(openai_adapter.classify, failure_type)),
+                harness=Harness(journal, classifiers=(openai_adapter.classify, failure_type), policies=(READ_ONLY,)),
                 chat=openai_adapter.Chat(client, MODEL_NAME),
                 sources=Sources(folder / "logs"),
                 memory=memory,
@@ -71,5 +72,4 @@ def started(journal: MemoryJournal, run_id: str, part: str) -> list[Any]:
 
 def limits(**changes: Any) -> Limits:
     """The limits of a chat, some of them changed."""
-    names = ("model_calls", "tool_calls", "per_tool", "input_tokens", "output_tokens", "total_tokens", "run_bytes")
-    return Limits(**({name: getattr(CHAT_LIMITS, name) for name in names} | changes))
+    return replace(CHAT_LIMITS, **changes)
