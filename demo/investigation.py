@@ -3,7 +3,6 @@
 A call that a tool refuses goes back to the model as a typed error, once; the end of the run goes through (SPEC R11).
 """
 
-import asyncio
 import json
 import sqlite3
 from collections.abc import Sequence
@@ -19,12 +18,14 @@ from demo.model import Message, ModelFailed, Trip, system
 from demo.rules.results import Result, parse_result
 from demo.text import whole
 from demo.tools import TOOLS, ToolError, find_tool
-from harness import InvalidInput, OperationKind, ToolCallKeyFactory
+from demo.tools.errors import UnknownTool
+from harness import InvalidInput, OperationKind, ToolCallKeyFactory, ToolDenied, ToolResult
+from harness import ToolCall as Call
 from harness.adapters.openai import ChatReply, ToolCall
 from harness.ids import check_name
 
-# What a tool may raise when the machine does not give what it was asked for.
-TOOL_FAILURES = (ToolError, OSError, psutil.Error, sqlite3.Error)
+# What goes back to the model: that the machine does not give, or a policy not allow, what it asked for.
+TOOL_FAILURES = (ToolError, ToolDenied, OSError, psutil.Error, sqlite3.Error)
 OFFERED_TOOLS = tuple(
     {
         "type": "function",
@@ -63,7 +64,7 @@ async def investigate(
     messages: list[Message] = []
     results: list[Result] = []
     bad_replies = 0
-    for number in range(1, INVESTIGATION_ROUNDS_MAX + 1):
+    for _ in range(INVESTIGATION_ROUNDS_MAX):
         try:
             asked = [system(prompt), *conversation, *messages]
             reply = await trip.ask(step, asked, tools=OFFERED_TOOLS, kind=kind)
@@ -71,7 +72,7 @@ async def investigate(
             return Findings(tuple(messages), tuple(results), failure)
         if not reply.tool_calls:
             break
-        answers = await _call_all(trip, number, reply.tool_calls)
+        answers = await _call_all(trip, reply.tool_calls)
         answered = list(zip(reply.tool_calls, answers, strict=True))
         messages += [_asked(reply), *(_answered(call, text) for call, text in answered)]
         results += [parse_result(call.name, call.arguments, text) for call, text in answered]
@@ -81,36 +82,46 @@ async def investigate(
     return Findings(tuple(messages), tuple(results))
 
 
-async def _call_all(trip: Trip, number: int, calls: Sequence[ToolCall]) -> list[str]:
-    """The answers to calls made at once, each in a scope of its own; all have ended before any failure goes on."""
-    now = calls[:TOOL_CALLS_PER_REPLY_MAX]
-    made = (call_tool(trip.branch(f"round.{number}.{index}"), call) for index, call in enumerate(now))
-    outcomes = await asyncio.gather(*made, return_exceptions=True)
-    answers: list[str] = []
-    for outcome in outcomes:
-        if isinstance(outcome, BaseException):
-            raise outcome
-        answers.append(outcome)
+async def _call_all(trip: Trip, calls: Sequence[ToolCall]) -> list[str]:
+    """An answer to each call of one reply; what is more than is made at once is answered without being made."""
+    made = await call_tools(trip, calls[:TOOL_CALLS_PER_REPLY_MAX])
     too_many = NotExecuted(f"at most {TOOL_CALLS_PER_REPLY_MAX} calls at once are made; ask again for this one")
-    return answers + [_error_json(too_many)] * (len(calls) - len(now))
+    return made + [_error_json(too_many)] * (len(calls) - len(made))
 
 
-async def call_tool(trip: Trip, call: ToolCall) -> str:
-    """The result as JSON, or what went wrong as a typed error; only the end of the run is raised."""
-    try:
-        tool = find_tool(call.name)
-        result = await trip.harness.tool(
-            trip.run,
-            tool.name,
-            tool.bound(trip.sources),
-            args=_arguments(call),
-            call_id=_label(call.call_id),
-            tool_key=_tool_key(trip, call.call_id),
-            effect=tool.effect,
-        )
-    except TOOL_FAILURES as error:
-        return _error_json(error)
-    return whole(json.dumps(result, ensure_ascii=False))
+async def call_tools(trip: Trip, calls: Sequence[ToolCall]) -> list[str]:
+    """Results of calls made together, as JSON, or what went wrong as a typed error; only the run's end is raised."""
+    batch: dict[int, Call] = {}
+    answers: dict[int, str] = {}
+    for index, call in enumerate(calls):
+        try:
+            batch[index] = _governed(trip, call)
+        except UnknownTool as error:
+            answers[index] = _error_json(error)
+    results = await trip.harness.tools(trip.run, list(batch.values()))
+    answers |= {index: _answer(result) for index, result in zip(batch, results, strict=True)}
+    return [answers[index] for index in range(len(calls))]
+
+
+def _governed(trip: Trip, call: ToolCall) -> Call:
+    """The call as the harness makes it; `UnknownTool` if there is no such tool."""
+    tool = find_tool(call.name)
+    return Call(
+        fn=tool.bound(trip.sources),
+        name=tool.name,
+        args=_arguments(call),
+        call_id=_label(call.call_id),
+        tool_key=_tool_key(trip, call.call_id),
+        effect=tool.effect,
+    )
+
+
+def _answer(result: ToolResult) -> str:
+    if result.error is None:
+        return whole(json.dumps(result.value, ensure_ascii=False))
+    if isinstance(result.error, TOOL_FAILURES):
+        return _error_json(result.error)
+    raise result.error
 
 
 def _arguments(call: ToolCall) -> dict[str, Any]:
@@ -140,8 +151,11 @@ def _tool_key(trip: Trip, call_id: str) -> str | None:
 
 def _error_json(error: BaseException) -> str:
     """A typed error as the model reads it."""
-    code = error.code if isinstance(error, DemoError) else "tool_failed"
-    message = error.message if isinstance(error, DemoError) else type(error).__name__
+    code, message = "tool_failed", type(error).__name__
+    if isinstance(error, DemoError):
+        code, message = error.code, error.message
+    elif isinstance(error, ToolDenied):
+        code, message = error.code, f"{error.policy} does not allow it: {error.reason}"
     return json.dumps({"error": {"code": code, "message": message}}, ensure_ascii=False)
 
 

@@ -5,7 +5,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from demo.bounds import EVIDENCE_REPAIRS_MAX
 from demo.graph.fallback import plain_answer
 from demo.graph.state import COMPOSER, EVIDENCE_GUARD, EXECUTOR, FALLBACK, REPAIR, TO_FALLBACK, State, Step
-from demo.investigation import OFFERED_TOOLS, call_tool, investigate
+from demo.investigation import OFFERED_TOOLS, call_tools, investigate
 from demo.model import ModelFailed, Trip, json_in, system
 from demo.prompts import ANSWER, INVESTIGATE, PLAN, with_plan
 from demo.prompts import REPAIR as REPAIR_PROMPT
@@ -79,7 +79,8 @@ async def fallback(trip: Trip, state: State) -> Step:
     results = state["results"]
     if not any(result.evidence_count for result in results):
         call = ToolCall("fallback_0", "host_metrics", "{}")
-        results += (parse_result(call.name, call.arguments, await call_tool(trip, call)),)
+        (measured,) = await call_tools(trip, [call])
+        results += (parse_result(call.name, call.arguments, measured),)
     trip.harness.finish_graph(trip.run, final_node=FALLBACK, reason=state["failure"], degraded=True)
     return Step(None, changes={"answer": plain_answer(state["failure"], results), "degraded": True})
 

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from demo.bounds import CHAT_LIMITS
-from demo.investigation import call_tool
+from demo.investigation import call_tools
 from demo.offline_model.server import reply_to
 from demo.offline_model.wire import Reply
 from harness.adapters.openai import ToolCall
@@ -58,9 +58,9 @@ async def test_tools_called_at_once_have_scopes_of_their_own_and_the_models_ids(
         answer = await ask(agent, DISKS)
     made = started(journal, answer.run_id, "/tool/")
     assert sorted(event.boundary for event in made) == [
-        "executor.2/round.1.0/tool/host_metrics/1/1",
-        "executor.2/round.1.1/tool/search_logs/1/1",
-        "executor.2/round.1.2/tool/search_runbooks/1/1",
+        "executor.2/batch/tools/1/1/0/tool/host_metrics/1/1",
+        "executor.2/batch/tools/1/1/1/tool/search_logs/1/1",
+        "executor.2/batch/tools/1/1/2/tool/search_runbooks/1/1",
     ]
     assert {event.call_id for event in made} == {"call_0", "call_1", "call_2"}
     assert {event.tool_key for event in made} == {f"demo:{answer.run_id}:call_{number}" for number in range(3)}
@@ -192,7 +192,7 @@ async def test_a_model_that_never_gets_its_arguments_right_is_stopped(chatting, 
 @pytest.mark.parametrize("arguments", ["{", "[1]", '"x"', "null"])
 async def test_arguments_that_are_no_object_are_refused_and_recorded(chatting, journal, arguments):
     async with chatting() as agent, agent.run("s-1", "q") as run:
-        text = await call_tool(agent.trip(run), ToolCall("c", "search_logs", arguments))
+        (text,) = await call_tools(agent.trip(run), [ToolCall("c", "search_logs", arguments)])
     assert json.loads(text)["error"]["code"] == "invalid_arguments"
     assert len(of_type(journal, run.run_id, "attempt.failed")) == 1
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from demo.investigation import call_tool
+from demo.investigation import call_tools
 from demo.serving import serving
 from demo.text import is_blank, whole
 from harness import RunEnded
@@ -105,7 +105,7 @@ async def test_a_body_that_is_no_completion_leads_to_a_degraded_answer(chatting,
 )
 async def test_arguments_that_no_reader_takes_are_refused_and_recorded(chatting, journal, arguments):
     async with chatting() as agent, agent.run("s-1", "q") as run:
-        text = await call_tool(agent.trip(run), ToolCall("c", "host_metrics", arguments))
+        (text,) = await call_tools(agent.trip(run), [ToolCall("c", "host_metrics", arguments)])
     assert json.loads(text)["error"]["code"] == "invalid_arguments"
     (failed,) = of_type(journal, run.run_id, "attempt.failed")
     assert failed.failure == "INVALID_ARGUMENTS"

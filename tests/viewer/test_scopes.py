@@ -65,6 +65,12 @@ def test_a_scope_is_four_segments_of_a_path_and_everything_else_is_a_branch():  
     assert [level.label for level in levels(["scope", "x", "y"])] == ["scope", "x", "y"]
 
 
+def test_a_batch_is_one_level_in_which_each_call_has_its_number():  # D6
+    path = ["executor.2", "batch", "tools", "2", "1", "0"]
+    assert [level.label for level in levels(path)] == ["executor.2", "batch.2", "0"]
+    assert [level.label for level in place(path)] == ["executor.2"]
+
+
 def test_scopes_are_groups_within_their_node_in_the_order_of_what_happened():
     run = astray_run()
     parts = gather(spans_of(run.events, run.tools), scopes_of(run.events))

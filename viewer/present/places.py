@@ -1,7 +1,7 @@
 """What a scope path says to a reader: the graph's nodes, the nested scopes, the branches that something ran in.
 
-A nested scope is four segments of a path, `scope/NAME/ORDINAL/1`; any other segment is a branch, such as a graph's
-node (SPEC D5, D7).
+A nested scope is four segments of a path, `scope/NAME/ORDINAL/1`, and so is a batch of tool calls; any other segment
+is a branch, such as a graph's node or a call's number in its batch (SPEC D5, D6, D7).
 """
 
 from collections.abc import Sequence
@@ -26,14 +26,21 @@ def levels(path: Sequence[str]) -> list[Level]:
     found: list[Level] = []
     at = 0
     while at < len(path):
-        is_scope = len(path) >= at + 4 and path[at] == "scope" and path[at + 2].isdecimal() and path[at + 3] == "1"
-        if is_scope:
-            name, ordinal = path[at + 1], path[at + 2]
-            found.append(Level(name if ordinal == "1" else f"{name}.{ordinal}", True))
-        else:
-            found.append(Level(path[at], False))
-        at += 4 if is_scope else 1
+        opened = _opened(path[at : at + 4])
+        found.append(opened or Level(path[at], False))
+        at += 4 if opened else 1
     return found
+
+
+def _opened(segments: Sequence[str]) -> Level | None:
+    """What four segments are a boundary of and what lies in it has in its path."""
+    if len(segments) < 4 or not segments[2].isdecimal() or segments[3] != "1":
+        return None
+    kind, name, ordinal = segments[:3]
+    if kind not in ("scope", "batch"):
+        return None
+    label = name if kind == "scope" else kind
+    return Level(label if ordinal == "1" else f"{label}.{ordinal}", kind == "scope")
 
 
 def place(path: Sequence[str]) -> Place:
