@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -13,6 +13,7 @@ from demo.memory import Memory
 from demo.model import Trip
 from demo.tools import Sources
 from harness import Harness, HarnessError, Limits, Outcome, RunContext, RunEnded, TerminationNotRecorded
+from harness.adapters.asgi import Receive, stop_on_disconnect
 from harness.adapters.openai import Chat
 
 AGENT_NAME = "diagnosis"
@@ -48,8 +49,13 @@ class Agent:
         return Trip(run, self.harness, self.chat, self.sources)
 
     @asynccontextmanager
-    async def run(self, session_id: str, question: str, *, flow: str | None = None) -> AsyncIterator[RunContext]:
-        """A run of the session; once it has begun, whatever ends it early is a `RunEnded` with both ids (SPEC D14)."""
+    async def run(
+        self, session_id: str, question: str, *, flow: str | None = None, receive: Receive | None = None
+    ) -> AsyncIterator[RunContext]:
+        """A run of the session; once it has begun, whatever ends it early is a `RunEnded` with both ids (SPEC D14).
+
+        It is stopped when the client of a request goes away, of which `receive` gets the messages.
+        """
         run: RunContext | None = None
         try:
             async with self.harness.run(
@@ -61,7 +67,8 @@ class Agent:
                 timeout_s=self.timeout_s,
             ) as run:
                 try:
-                    yield run
+                    async with nullcontext() if receive is None else stop_on_disconnect(run, receive):
+                        yield run
                 except DemoError as error:
                     run.lifecycle.finish(Outcome.FAILED, error.code.upper())
                     raise

@@ -1,8 +1,6 @@
 """`POST /api/chat` and `POST /api/ai_ops` (SPEC R2, R7, D14)."""
 
-import asyncio
 from collections.abc import Callable
-from typing import Any
 from urllib.parse import urlencode
 
 from starlette.requests import ClientDisconnect, Request
@@ -13,9 +11,9 @@ from demo.agent import Agent
 from demo.ai_ops import check_machine
 from demo.bodies import AiOpsBody, BadBody, BodyTooSlow, ChatBody, read_body
 from demo.chat import answer_question
-from demo.jobs import Job, Jobs, TooManyRuns
+from demo.jobs import Jobs, TooManyRuns
 from demo.sse import EventStream, EventStreamResponse
-from harness import CancelReason
+from harness import CancelReason, RunEnded
 from viewer import wrapper
 
 CLIENT_CLOSED_REQUEST = 499
@@ -44,13 +42,18 @@ class Api:
             body = await read_body(request, ChatBody)
             session_id = body.session_id or self.new_session_id()
             job = self.jobs.start(
-                lambda started: answer_question(self.agent, session_id, body.question, started=started)
+                lambda started: answer_question(
+                    self.agent, session_id, body.question, started=started, receive=request.receive
+                )
             )
         except (BadBody, TooManyRuns, ClientDisconnect) as refused:
             return _refusal(refused)
-        if not await _finished(job, request):
+        try:
+            answer = await job.result()
+        except RunEnded as ended:
+            if ended.reason != CancelReason.CLIENT_DISCONNECTED.name:
+                raise
             return Response(status_code=CLIENT_CLOSED_REQUEST)
-        answer = await job.task
         return wrapper.ok(
             {
                 "sessionId": answer.session_id,
@@ -84,25 +87,6 @@ class Api:
 def trace_url(session_id: str, run_id: str) -> str:
     """The page of one run."""
     return f"/trace?{urlencode({'sessionId': session_id, 'runId': run_id})}"
-
-
-async def _finished(job: Job[Any], request: Request) -> bool:
-    """Wait for the job; False if the client went away first, and then the job is stopped."""
-    gone = asyncio.create_task(_disconnected(request))
-    try:
-        await asyncio.wait({job.task, gone}, return_when=asyncio.FIRST_COMPLETED)
-        is_finished = job.task.done()
-        job.stop(CancelReason.CLIENT_DISCONNECTED)
-        return is_finished
-    finally:
-        gone.cancel()
-        # Still under way only if the server cancelled this request.
-        job.stop(CancelReason.SHUTDOWN)
-
-
-async def _disconnected(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
 
 
 def _refusal(refused: BadBody | TooManyRuns | ClientDisconnect) -> Response:

@@ -10,6 +10,7 @@ from demo.model import Message, Trip, assistant, system, user
 from demo.prompts import CHAT
 from demo.router import Flow, choose_flow
 from harness import RunContext
+from harness.adapters.asgi import Receive
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +25,20 @@ class ChatAnswer:
 
 
 async def answer_question(
-    agent: Agent, session_id: str, question: str, *, started: Callable[[RunContext], object]
+    agent: Agent,
+    session_id: str,
+    question: str,
+    *,
+    started: Callable[[RunContext], object],
+    receive: Receive | None = None,
 ) -> ChatAnswer:
-    """Answer within a new run; `started` is told of it as soon as it is recorded. `RunEnded` if it does not succeed."""
+    """Answer within a new run; `started` is told of it as soon as it is recorded. `RunEnded` if it does not succeed.
+
+    `receive` is that of the request whose client waits for the answer.
+    """
     turns = await agent.memory.recall(session_id)
     conversation = conversation_of(turns, question)
-    async with agent.run(session_id, question) as run:
+    async with agent.run(session_id, question, receive=receive) as run:
         started(run)
         trip = agent.trip(run)
         flow = await choose_flow(trip.branch("intent_router"), conversation)

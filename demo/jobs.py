@@ -29,6 +29,14 @@ class Job(Generic[T]):
     def _started(self, run: RunContext) -> None:
         self.run = run
 
+    async def result(self) -> T:
+        """What it comes to; a request that its server cancels stops it."""
+        try:
+            await asyncio.wait({self.task})
+        finally:
+            self.stop(CancelReason.SHUTDOWN)
+        return self.task.result()
+
     def stop(self, reason: CancelReason) -> None:
         """Tell the run why, then cancel the task; a job that is done is left as it is."""
         if not self.task.done():

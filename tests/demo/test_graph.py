@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -9,6 +10,7 @@ from demo.bounds import CHAT_LIMITS
 from demo.investigation import call_tools
 from demo.offline_model.server import reply_to
 from demo.offline_model.wire import Reply
+from demo.tools import TOOLS
 from harness.adapters.openai import ToolCall
 from tests.demo.chats import DISKS, ask, limits, of_type, started, transitions
 from tests.demo.scripted_model import answering, calls, failing, failing_from, task_of
@@ -195,6 +197,30 @@ async def test_arguments_that_are_no_object_are_refused_and_recorded(chatting, j
         (text,) = await call_tools(agent.trip(run), [ToolCall("c", "search_logs", arguments)])
     assert json.loads(text)["error"]["code"] == "invalid_arguments"
     assert len(of_type(journal, run.run_id, "attempt.failed")) == 1
+
+
+async def test_a_tool_that_would_write_is_denied_and_the_model_is_told(chatting, journal, monkeypatch):
+    monkeypatch.setattr("demo.tools.registry.TOOLS", tuple(replace(tool, effect="write") for tool in TOOLS))
+    asked = [ToolCall(f"c{number}", name, "{}") for number, name in enumerate(("host_metrics", "rm_rf"))]
+    async with chatting() as agent, agent.run("s-1", "q") as run:
+        texts = await call_tools(agent.trip(run), asked)
+    errors = [json.loads(text)["error"] for text in texts]
+    assert errors[0] == {"code": "tool_denied", "message": "read_only does not allow it: EFFECT_NOT_ALLOWED"}
+    assert errors[1]["code"] == "unknown_tool"
+    assert of_type(journal, run.run_id, "attempt.started") == []
+    assert [event.allowed for event in of_type(journal, run.run_id, "policy.decided")] == [False]
+
+
+async def test_a_model_that_runs_in_a_circle_is_on_record_and_not_stopped_for_it(chatting, journal):  # SPEC D13
+    def circling(request):
+        same = calls(("host_metrics", {"sections": ["load"]}))
+        return same if task_of(request) == "investigate" else reply_to(request)
+
+    async with chatting(answering(circling)) as agent:
+        answer = await ask(agent, DISKS)
+    assert {event.resource for event in of_type(journal, answer.run_id, "limit.would_reject")} == {
+        "repeat:host_metrics"
+    }
 
 
 async def test_more_calls_than_are_made_at_once_get_an_answer_each(chatting, journal):

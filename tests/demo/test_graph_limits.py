@@ -5,7 +5,7 @@ import pytest
 from demo.bounds import CHAT_LIMITS
 from demo.offline_model.server import reply_to
 from harness import CancelReason, LedgerUnavailable, RunEnded
-from tests.demo.chats import DISKS, ask, limits, of_type, transitions
+from tests.demo.chats import DISKS, ask, limits, of_type, started, transitions
 from tests.demo.scripted_model import answering, task_of
 
 
@@ -30,6 +30,14 @@ async def test_an_exhausted_budget_ends_the_run_without_a_fallback(chatting, jou
     assert journal.state(ended.run_id).outcome == "BUDGET_EXHAUSTED"
     assert "fallback" not in {to for _, to, _ in transitions(journal, ended.run_id)}
     assert of_type(journal, ended.run_id, "graph.finished") == []
+
+
+async def test_calls_that_one_reply_asks_for_are_made_all_or_none(chatting, journal):  # SPEC D6
+    async with chatting(limits=limits(tool_calls=2)) as agent:
+        with pytest.raises(RunEnded) as caught:
+            await ask(agent, DISKS)
+    assert caught.value.resource == "tool_calls"
+    assert started(journal, caught.value.run_id, "/tool/") == []
 
 
 async def test_a_passed_deadline_ends_the_run_without_a_fallback(chatting, journal):  # SPEC R11

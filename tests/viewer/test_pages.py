@@ -59,7 +59,7 @@ def test_the_page_begins_with_the_verdict(client):
 def test_a_run_that_went_astray_says_where_and_how(client):
     page = read(client, "/trace?sessionId=s-45&runId=run-astray")
     for said in (
-        "Two hidden requests were sent beside the recorded attempts.",
+        "Two hidden requests were seen beside the recorded attempts.",
         "prices 2026-11",
         "0.01481 / 0.05 USD",
         "logs 3 / 2 only observed",

@@ -51,7 +51,7 @@ def test_a_run_that_its_limit_on_cost_ended():
 
 def test_what_went_astray_is_told_the_gravest_first():  # H7, D5, D13
     assert words(astray_run()) == (
-        "Answered after 5.92 s. Two hidden requests were sent beside the recorded attempts. "
+        "Answered after 5.92 s. Two hidden requests were seen beside the recorded attempts. "
         "The scope second look was exhausted (model calls: 1 of 1 used). A policy denied one call. "
         "Work was let past a limit that is only observed, once. "
         "It changed nothing: every tool call was declared a read."

@@ -16,7 +16,7 @@ def incidents(run: RunDetail, scopes: Iterable[Scope]) -> Iterator[Sentence]:
     hidden = run.incidents.get("hidden_retries", 0)
     if hidden:
         were = "was" if hidden == 1 else "were"
-        yield [f"{some(hidden, 'hidden request').capitalize()} {were} sent beside the recorded attempts."]
+        yield [f"{some(hidden, 'hidden request').capitalize()} {were} seen beside the recorded attempts."]
     yield from _exhausted(run.incidents.get("scopes_exhausted", 0), [each for each in scopes if each.exhausted])
     denied = run.incidents.get("calls_denied", 0)
     if denied:

@@ -28,7 +28,6 @@ _CANCELS = {
     "TASK_CANCELLED": "the program cancelled its task",
     "SHUTDOWN": "the program was shutting down",
     "LEDGER_UNAVAILABLE": "the ledger could not be written",
-    "HIDDEN_RETRY": "something in it sent requests that were no recorded attempts",
 }
 _RESOURCES = {
     "time": "Time",
