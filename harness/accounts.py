@@ -56,8 +56,8 @@ class Accounts:
         A deadline that has passed ends what it belongs to.
         """
         self.live.check_running()
+        self.check_not_ended()
         for scope in self.scopes:
-            scope.check_open()
             if (late := scope.find_lateness()) is not None:
                 scope.exhaust(late)
                 raise self.error(late)
@@ -81,7 +81,7 @@ class Accounts:
         """The same, leaving it to `find_refusal` to see that a deadline has passed."""
         if self.live.termination is not None:
             raise self.live.ended()
-        for scope in self.scopes:
+        for scope in () if self._lateness(None) else self.scopes:
             scope.check_open()
 
     def find_refusal(self, amounts: Mapping[str, int], calls: Sequence[Call] = ()) -> Excess | None:

@@ -589,3 +589,16 @@ async def test_a_start_that_is_not_durable_by_a_scopes_deadline_is_not_invoked(j
             journal.store_all()
         await harness.tool(run, "say", say)
     assert only(journal.events("r"), "attempt.abandoned").reason == "NOT_INVOKED"
+
+
+async def test_at_the_runs_deadline_a_scope_that_was_left_is_told_so_by_the_run(
+    harness: Harness, journal: HandJournal, clock: ManualClock
+):  # H2
+    with left_with(RunEnded, match="TIMED_OUT"):
+        async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
+            with harness.scope(run, "planner", timeout_s=5) as child:
+                await harness.tool(child, "say", say)
+            clock.advance(60)
+            with pytest.raises(RunEnded, match="TIMED_OUT"):
+                await harness.tool(child, "say", say)
+    assert only(journal.events("r"), "reservation.rejected").resource == "deadline_us"
