@@ -180,8 +180,9 @@ class Attempt:
 
     def _own_timeout_s(self) -> float | None:
         own_s = self.operation.timeout_s
-        remaining_ns = self.run.deadline.remaining_ns(self.engine.monotonic_clock)
-        return own_s if own_s is not None and own_s * 1e9 < remaining_ns else None
+        if own_s is None or own_s * 1e9 >= self.run.deadline.remaining_ns(self.engine.monotonic_clock):
+            return None
+        return own_s
 
     def elapsed_us(self) -> int:
         """Monotonic microseconds since its start."""

@@ -295,5 +295,8 @@ class LiveRun:
 
 def _problem_of(done: Future[Recorded]) -> Exception | None:
     """Why a submission was not stored, or None if it was."""
-    error = CancelledError() if done.cancelled() else done.exception()
+    try:
+        error = done.exception()
+    except CancelledError as cancelled:
+        return cancelled
     return error if error is None or isinstance(error, Exception) else LedgerUnavailable(type(error).__name__)

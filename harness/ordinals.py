@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-
 
 class Ordinals:
     """The counters of one scope; use them with the run's lock held.
@@ -15,13 +13,13 @@ class Ordinals:
     __slots__ = ("_branches", "_counts")
 
     def __init__(self) -> None:
-        self._counts: defaultdict[tuple[str, str], int] = defaultdict(int)
+        self._counts: dict[tuple[str, str], int] = {}
         self._branches: dict[str, Ordinals] = {}
 
     def next(self, kind: str, name: str) -> int:
         """The ordinal of the next boundary of this kind and name, from 1."""
-        self._counts[kind, name] += 1
-        return self._counts[kind, name]
+        ordinal = self._counts[kind, name] = self._counts.get((kind, name), 0) + 1
+        return ordinal
 
     def branch(self, key: str) -> Ordinals:
         """The counters of the scope `key` inside this one."""
