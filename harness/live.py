@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
-from typing import Any, TypeVar
 
+from harness.author import Author
 from harness.budget import Excess
 from harness.cancellation import Callback, Callbacks, CancelReason
 from harness.clock import MonotonicClock, WallClock
@@ -18,7 +18,7 @@ from harness.content import SealedContent, Sealer
 from harness.deadline import Deadline
 from harness.errors import AlreadyTerminated, LedgerUnavailable, RunEnded
 from harness.events import CancellationSignalled, RunEvent
-from harness.ids import boundary_path, run_stream
+from harness.ids import boundary_path
 from harness.interruption import DEADLINE_PASSED, RUN_STOPPED, Cause, Interruptions
 from harness.journal import Journal, Recorded, Submission
 from harness.lifecycle import Outcome, Stop, Termination
@@ -30,10 +30,8 @@ from harness.state import RunState, begin, evolve
 
 log = logging.getLogger(__name__)
 
-E = TypeVar("E", bound=RunEvent)
 
-
-class LiveRun:
+class LiveRun(Author):
     """The one mutable thing of a run."""
 
     def __init__(
@@ -48,10 +46,10 @@ class LiveRun:
         writer_id: str,
         sealer: Sealer,
     ) -> None:
-        self.session_id = session_id
-        self.run_id = run_id
+        super().__init__(
+            session_id, run_id, writer_id=writer_id, monotonic_clock=monotonic_clock, wall_clock=wall_clock
+        )
         self.deadline = deadline
-        self.monotonic_clock = monotonic_clock
         self.sealer = sealer
         self.lock = RunLock()
         self.interruptions = Interruptions(self.lock)
@@ -65,19 +63,12 @@ class LiveRun:
         """What will record the end; kept until it does, so that it is there as long as anybody has the run."""
         self.answer: Captured | None = None
         """What the run answered; recorded with the termination."""
-        self._wall_clock = wall_clock
         self._journal = journal
-        self._stream_id = run_stream(run_id)
-        self._writer_id = writer_id
-        self._started_ns = monotonic_clock.now_ns()
         self._state: RunState | None = None
         self._durable: RunState | None = None
         self._submitted = 0
         self._stored = 0
         self._before_end: int | None = None
-        self._events = 0
-        self._attempts = 0
-        self._scopes = 0
         self._callbacks = Callbacks(run_id)
 
     @property
@@ -90,34 +81,6 @@ class LiveRun:
     def durable(self) -> RunState | None:
         """The fold of everything known to be stored; None if not even the beginning is."""
         return self._durable
-
-    def elapsed_us(self) -> int:
-        """Monotonic microseconds since the run's start."""
-        return max(0, self.monotonic_clock.now_ns() - self._started_ns) // 1_000
-
-    def event(self, model: type[E], /, **fields: Any) -> E:
-        """A new event of this run, stamped with id and times unless `fields` has them; call with the lock held."""
-        self._events += 1
-        stamped = {
-            "event_id": f"{self._writer_id}:{self._events}",
-            "stream_id": self._stream_id,
-            "session_id": self.session_id,
-            "run_id": self.run_id,
-            "occurred_us": self._wall_clock.now_us(),
-            "elapsed_us": self.elapsed_us(),
-            **fields,
-        }
-        return model.model_validate(stamped)
-
-    def next_attempt_id(self) -> str:
-        """An id for an attempt, unique in the run; call with the lock held."""
-        self._attempts += 1
-        return f"a{self._attempts}"
-
-    def next_scope_id(self) -> str:
-        """An id for a nested scope, unique in the run; call with the lock held."""
-        self._scopes += 1
-        return f"s{self._scopes}"
 
     def once(self, kind: str) -> str:
         """Identity of a boundary that a run has at most once."""
@@ -192,7 +155,7 @@ class LiveRun:
         end, reason = self.termination, CancelReason.LEDGER_UNAVAILABLE
         wanted = self._submitted if self._before_end is None else self._before_end
         if end is not None and end.outcome is Outcome.SUCCESS and self._stored < wanted:
-            self.termination = Termination(reason.outcome, reason.value, self._wall_clock.now_us(), self.elapsed_us())
+            self.termination = Termination(reason.outcome, reason.value, self.wall_clock.now_us(), self.elapsed_us())
             self._signal(reason)
         self.sealer.forget()
         self._state, self._submitted = self._durable, self._stored
@@ -205,7 +168,7 @@ class LiveRun:
             if outcome is Outcome.SUCCESS and self.deadline.has_passed(self.monotonic_clock):
                 self.stop(CancelReason.DEADLINE_EXCEEDED)
                 return False
-            self.termination = Termination(outcome, reason, self._wall_clock.now_us(), self.elapsed_us(), excess)
+            self.termination = Termination(outcome, reason, self.wall_clock.now_us(), self.elapsed_us(), excess)
             return True
 
     def stop(self, reason: CancelReason, *, excess: Excess | None = None, before: tuple[RunEvent, ...] = ()) -> Stop:
@@ -283,7 +246,7 @@ class LiveRun:
         was_running = self.termination is None
         if isinstance(error, AlreadyTerminated):
             # The recorded termination is the outcome, whatever was decided here.
-            now_us = self._wall_clock.now_us()
+            now_us = self.wall_clock.now_us()
             self.termination = Termination(Outcome(error.outcome), error.reason, now_us, self.elapsed_us())
             self.failure = error
         else:
