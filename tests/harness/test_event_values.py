@@ -2,6 +2,8 @@
 
 import ast
 import json
+import subprocess
+import sys
 import typing
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from harness import events as e
 from harness.errors import UnknownEvent
 from harness.events.base import MAX_SAFE_INTEGER
 
+ROOT = Path(__file__).parents[2]
 ENVELOPE: dict[str, Any] = {
     "event_id": "w1:1",
     "stream_id": "r:run-1",
@@ -237,3 +240,18 @@ def test_the_modules_of_the_vocabulary_mint_nothing():  # D9
         if isinstance(node, ast.keyword) and node.arg == "default_factory"
     ]
     assert defaults == []
+
+
+BUILT = """
+from harness import Harness, MemoryJournal
+from harness.events import EVENT_TYPES
+
+print({model.__pydantic_complete__ for model in EVENT_TYPES.values()})
+Harness(MemoryJournal())
+print({model.__pydantic_complete__ for model in EVENT_TYPES.values()})
+"""
+
+
+def test_models_are_built_when_a_harness_is_made_and_neither_by_importing_nor_in_a_run():
+    done = subprocess.run([sys.executable, "-c", BUILT], cwd=ROOT, capture_output=True, text=True, timeout=30)
+    assert (done.stdout, done.stderr) == ("{False}\n{True}\n", "")

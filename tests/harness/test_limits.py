@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from harness import Harness, InvalidInput, Limits, RunContext, RunEnded, ScopeLimits, TokenUsage, repeats
+from harness.content import encode_content
 from tests.harness.fakes import PLENTY, HandJournal, each, harness_over, left_with, limits, only, race, say, types
 
 NO_FIGURES: list[Any] = [0, -1, True, False, float("inf"), float("nan"), 1.0, "7", 2**53, [], {}]
@@ -205,6 +206,19 @@ async def test_two_runs_do_not_share_their_counts_of_repeated_calls(harness: Har
     for _ in range(3):
         async with harness.run(session_id="s", limits=limits(repeated_calls=1), timeout_s=60) as run:
             await harness.tool(run, "say", say)
+
+
+@pytest.mark.parametrize(
+    ("changed", "used"),
+    [({}, 0), ({"repeated_calls": 5}, 1), ({"repeated_calls": 5, "observe": {"repeated_calls"}}, 1)],
+    ids=["unlimited", "limited", "observed"],
+)
+async def test_calls_are_remembered_where_repeating_them_has_a_limit_and_nowhere_else(
+    harness: Harness, changed: dict[str, Any], used: int
+):
+    async with harness.run(session_id="s", limits=limits(**changed), timeout_s=60) as run:
+        await harness.tool(run, "grep", say, args={"pattern": "OOM"})
+        assert run.live.repeats.of(("grep", encode_content({"pattern": "OOM"}).fingerprint)) == used
 
 
 def test_only_so_many_distinct_calls_are_remembered_and_the_latest_of_them(monkeypatch: pytest.MonkeyPatch):
