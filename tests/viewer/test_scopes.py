@@ -4,7 +4,7 @@ from harness import events as e
 from tests.viewer.example_runs import LIMITS, astray_run, priced_run
 from tests.viewer.fake_run import FakeRun
 from viewer.present.groups import gather
-from viewer.present.places import Level, levels, place
+from viewer.present.places import Level, indent, levels, place
 from viewer.present.scopes import scopes_of
 from viewer.present.spans import spans_of
 
@@ -69,6 +69,7 @@ def test_a_batch_is_one_level_in_which_each_call_has_its_number():  # D6
     path = ["executor.2", "batch", "tools", "2", "1", "0"]
     assert [level.label for level in levels(path)] == ["executor.2", "batch.2", "0"]
     assert [level.label for level in place(path)] == ["executor.2"]
+    assert (indent(path), indent(path[:1]), indent([])) == (2, 1, 0)
 
 
 def test_scopes_are_groups_within_their_node_in_the_order_of_what_happened():

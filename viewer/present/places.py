@@ -52,3 +52,9 @@ def place(path: Sequence[str]) -> Place:
             found.append(level)
         was_branch = not level.is_scope
     return tuple(found)
+
+
+def indent(path: Sequence[str]) -> int:
+    """How many steps to the right of the run's own work it is drawn: its groups, and one for all branches in these."""
+    group_count = len(place(path))
+    return group_count + (len(levels(path)) > group_count)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from viewer.present.groups import Gathered, gather
-from viewer.present.places import levels
+from viewer.present.places import indent
 from viewer.present.scopes import Scope
 from viewer.present.spans import Kind, Span, State
 
@@ -192,7 +192,7 @@ def _row(span: Span, scale: _Scale) -> Row:
         label=f"model · {span.name}" if span.kind == "model" else span.name,
         kind=span.kind,
         state=span.state,
-        depth=min(len(levels(span.scope)), 3),
+        depth=min(indent(span.scope), 3),
         bars=(bar,),
         note=place_note(span.note, bar) if span.note else None,
         seq=span.seq,
