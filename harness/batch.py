@@ -57,7 +57,8 @@ async def _begin(
     """The requests, and the attempts of those that no policy denied, or why a limit let none of them through."""
     inner = [_scoped(run, ordinal, index) for index in range(len(operations))]
     with run.live.interruptions.open() as interruption:
-        verdicts = await asyncio.gather(*(ask_policies(engine, *each) for each in zip(inner, operations, strict=True)))
+        asked = [ask_policies(engine, *each) for each in zip(inner, operations, strict=True)]
+        verdicts = await asyncio.gather(*asked)
         requests = [
             Request(engine, within, operation, 1, encode_content(operation.args), said)
             for within, operation, said in zip(inner, operations, verdicts, strict=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from harness import events as e
 from harness.accounts import Call
 from harness.attempt import Attempt
@@ -15,6 +17,8 @@ from harness.operation import Operation
 from harness.policies import Verdict
 from harness.redaction import captured
 from harness.state import scope_of
+
+_IN_A_BATCH = re.compile(r"(?:^|/)batch/tools/([0-9]+)/1/[0-9]+$")
 
 
 class Request:
@@ -74,7 +78,7 @@ class Request:
         """The attempt, and the event of its start."""
         live, operation = self._run.live, self._operation
         attempt = Attempt(self._engine, self._run, operation, self._number, self._boundary, live.next_attempt_id())
-        is_ambiguous = any(other.scope == scope_of(attempt.boundary) for other in live.state.open_attempts.values())
+        is_ambiguous = any(_rivals(self._boundary, other.boundary) for other in live.state.open_attempts.values())
         started = attempt.event(
             e.AttemptStarted,
             **self._named,
@@ -103,3 +107,16 @@ def _denied(run: RunContext, operation: Operation, verdict: Verdict) -> ToolDeni
         policy=verdict.policy,
         reason=verdict.decision.reason,
     )
+
+
+def _rivals(boundary: str, other: str) -> bool:
+    """Whether only the order of the calls tells these two apart: they lie in one scope, and not in one batch (D7)."""
+    (scope, batch), (other_scope, other_batch) = _place(boundary), _place(other)
+    return scope == other_scope and (batch is None or batch != other_batch)
+
+
+def _place(boundary: str) -> tuple[str, str | None]:
+    """The scope in which its caller stood, and the ordinal of the batch there that it is in."""
+    scope = scope_of(boundary)
+    found = _IN_A_BATCH.search(scope)
+    return (scope, None) if found is None else (scope[: found.start()], found[1])

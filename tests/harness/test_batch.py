@@ -303,6 +303,33 @@ async def test_batches_count_up_in_their_scope_and_no_branch_can_take_the_place_
     ]
 
 
+async def test_what_starts_beside_an_open_batch_in_its_scope_is_ambiguous_and_its_calls_are_not(harness, journal):  # D7
+    free = asyncio.Event()
+
+    async def wait(run: RunContext) -> None:
+        await free.wait()
+
+    async with harness.run(**RUN) as run:
+        beside = run.branch("b")
+        earlier = [harness.tools(run, [ToolCall(wait), ToolCall(wait)]), harness.tools(beside, [ToolCall(wait)])]
+        tasks: list[asyncio.Future[Any]] = [asyncio.ensure_future(work) for work in earlier]
+        await until(lambda: len(run.live.state.open_attempts) == 3)
+        tasks.append(asyncio.ensure_future(harness.tools(run, [ToolCall(wait)])))
+        for place in (beside, run.branch("c")):
+            tasks.append(asyncio.ensure_future(harness.tool(place, "look", wait)))
+        await until(lambda: len(run.live.state.open_attempts) == 6)
+        free.set()
+        await asyncio.gather(*tasks)
+    assert {event.boundary: bool(event.ambiguous) for event in each(journal.events("r"), "attempt.started")} == {
+        "batch/tools/1/1/0/tool/wait/1/1": False,
+        "batch/tools/1/1/1/tool/wait/1/1": False,
+        "b/batch/tools/1/1/0/tool/wait/1/1": False,
+        "batch/tools/2/1/0/tool/wait/1/1": True,
+        "b/tool/look/1/1": True,
+        "c/tool/look/1/1": False,
+    }
+
+
 async def test_a_cancelled_batch_cancels_and_awaits_all_its_calls_before_it_goes_on(harness, journal):  # CASES 18
     begun, ended = [asyncio.Event(), asyncio.Event()], list[int]()
 
