@@ -62,6 +62,19 @@ class Accounts:
                 scope.exhaust(late)
                 raise self.error(late)
 
+    def check_granted(self) -> None:
+        """Raise as `check_open` does, where what was let through must not begin after all, now that it is on record.
+
+        A limit of a scope that others have passed meanwhile takes nothing back.
+        """
+        self.live.check_running()
+        for scope in self.scopes:
+            scope.check_entered()
+            if (late := scope.find_lateness()) is not None:
+                if scope.state(self.live.state).exhausted is None:
+                    scope.exhaust(late)
+                raise self.error(late)
+
     def expire(self) -> HarnessError:
         """The earliest deadline has come, as the loop tells time: end what it belongs to; the error for work inside."""
         live = self.live

@@ -86,7 +86,7 @@ class Admission:
             arm_deadline(self._engine, self._run, self._interruption)
             await self._durable(recorded)
             with live.lock:
-                accounts.check_open()
+                accounts.check_granted()
         except BaseException:
             for attempt in attempts:
                 attempt.abandon(e.NOT_INVOKED)

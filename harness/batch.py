@@ -112,7 +112,7 @@ async def _carried_out(engine: Engine, attempt: Attempt) -> Any:
         arm_deadline(engine, run, interruption)
         try:
             with live.lock:
-                run.accounts.check_open()
+                run.accounts.check_granted()
         except BaseException:
             attempt.abandon(e.NOT_INVOKED)
             raise

@@ -11,7 +11,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 from harness.admission import BATCH, BATCH_NAME
 from harness.batch import cross_together
 from harness.budget import TokenUsage, check_estimate, check_tool_name, is_limited, tool_resource
-from harness.context import RunContext
+from harness.context import RunContext, check_run
 from harness.crossing import cross
 from harness.deadline import check_timeout
 from harness.engine import Engine
@@ -169,6 +169,7 @@ class Calls:
         Where a limit refuses them, no call is started or charged and each result says so; the run, or the nested scope,
         has ended then. Calls that a policy denies are left out. `InvalidInput` if one call cannot be made at all.
         """
+        check_run(run)
         operations = [self._batched(run, index, call) for index, call in enumerate(check_calls(calls))]
         return cross_together(self._engine, run, run.next_ordinal(BATCH, BATCH_NAME), operations)
 
@@ -188,7 +189,7 @@ class Calls:
         timeout_s: float | None,
         **labels: str | None,
     ) -> S:
-        policy = run.retry_policies.of(operation)
+        policy = check_run(run).retry_policies.of(operation)
         timeout_s = None if timeout_s is None else check_timeout("timeout_s", timeout_s)
         if args is not None and not isinstance(args, Mapping):
             raise InvalidInput("args", f"must be a mapping, not {type(args).__name__}")
@@ -224,7 +225,7 @@ class Calls:
         effect: str | None,
         timeout_s: float | None,
     ) -> S:
-        if not is_limited(run.live.state, tool_resource(check_tool_name("tool", name))):
+        if not is_limited(check_run(run).live.state, tool_resource(check_tool_name("tool", name))):
             raise InvalidInput("tool", f"{name} has no limit: give limits.per_tool[{name!r}] or per_tool_default")
         labels = {
             "call_id": None if call_id is None else check_name("call_id", call_id),
@@ -246,7 +247,7 @@ class Calls:
             raise InvalidInput(f"calls[{index}].{error.field}", error.problem) from error
 
     def _curry(self, run: RunContext, fn: Callable[..., Any], labels: ToolLabels) -> Callable[..., Any]:
-        signature = inspect.signature(partial(fn, run))
+        signature = inspect.signature(partial(fn, check_run(run)))
 
         def call(*args: Any, **kwargs: Any) -> Any:
             named = signature.bind(*args, **kwargs).arguments

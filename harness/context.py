@@ -89,6 +89,13 @@ class RunContext:
         return boundary_path(self.scope, kind, name, self.next_ordinal(kind, name), 1)
 
 
+def check_run(run: object) -> RunContext:
+    """`run` if it is one, else `InvalidInput`."""
+    if not isinstance(run, RunContext):
+        raise InvalidInput("run", f"must be a RunContext, not {type(run).__name__}")
+    return run
+
+
 def _is_attempt(segments: tuple[str, ...]) -> bool:
     """Whether a scope that ends so is that of an attempt, nested scope or batch: kind, name, ordinal, attempt."""
     return len(segments) == 4 and segments[0] in ENCLOSING_KINDS and segments[2].isdigit() and segments[3].isdigit()

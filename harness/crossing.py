@@ -20,7 +20,7 @@ from harness.attempt import Attempt
 from harness.content import encode_content
 from harness.context import RunContext
 from harness.engine import Engine
-from harness.errors import AttemptTimedOut, RunEnded
+from harness.errors import AttemptTimedOut, HarnessError
 from harness.interruption import Cause, Interruption
 from harness.observing import observe_end, observe_start
 from harness.operation import Operation, reported_usage
@@ -106,11 +106,12 @@ async def _on_thread(attempt: Attempt, interruption: Interruption, call: partial
 
 
 def _call_if_running(attempt: Attempt, interruption: Interruption, call: partial[Any]) -> Any:
-    """The call, unless the run ended while it waited for a thread (SPEC H2, H3)."""
+    """The call, unless its run or nested scope ended while it waited for a thread (SPEC H2, H3)."""
     interruption.thread_id = threading.get_ident()
     try:
-        attempt.live.check_running()
-    except RunEnded:
+        with attempt.live.lock:
+            attempt.run.accounts.check_granted()
+    except HarnessError:
         attempt.abandon(e.NOT_INVOKED)
         raise
     else:

@@ -108,6 +108,8 @@ class Cancellation:
         Callbacks run on the thread that signals, which may be the ledger's, and must not block. One that raises is
         logged without payloads.
         """
+        if not callable(callback):
+            raise InvalidInput("callback", f"must be callable, and {type(callback).__name__} is not")
         return self._live.on_signal(callback)
 
 

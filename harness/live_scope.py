@@ -45,11 +45,14 @@ class LiveScope:
 
     def check_open(self) -> None:
         """Raise `ScopeExhausted` or `ScopeNotOpen` if nothing more may start in it."""
-        live = self._live
-        if not self.is_open:
-            raise ScopeNotOpen(live.session_id, live.run_id, scope=self.boundary)
-        if (refusal := self.state(live.state).exhausted) is not None:
+        self.check_entered()
+        if (refusal := self.state(self._live.state).exhausted) is not None:
             raise self.error(refusal.resource, refusal.used, refusal.limit)
+
+    def check_entered(self) -> None:
+        """Raise `ScopeNotOpen` if it has been left."""
+        if not self.is_open:
+            raise ScopeNotOpen(self._live.session_id, self._live.run_id, scope=self.boundary)
 
     def find_lateness(self) -> Excess | None:
         """The excess of having passed its own deadline, if it has."""

@@ -7,7 +7,7 @@ from types import TracebackType
 
 from harness import events as e
 from harness.accounts import Accounts
-from harness.context import RunContext
+from harness.context import RunContext, check_run
 from harness.deadline import Deadline, check_timeout
 from harness.engine import Engine
 from harness.errors import InvalidInput
@@ -35,7 +35,7 @@ class NestedScope:
         self._timeout_s = None if timeout_s is None else check_timeout("timeout_s", timeout_s)
         if not self._limits and timeout_s is None:
             raise InvalidInput("limits", "must hold a limit where timeout_s is not given: a scope narrows something")
-        self._run = run
+        self._run = check_run(run)
         self._name = check_name("name", name)
         self._ordinal = run.next_ordinal("scope", name)
         self._scope: LiveScope | None = None

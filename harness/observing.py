@@ -48,7 +48,7 @@ async def observe_start(attempt: Attempt) -> None:
     try:
         await _tell(attempt, attempt.start)
         with attempt.live.lock:
-            attempt.run.accounts.check_open()
+            attempt.run.accounts.check_granted()
     except BaseException:
         attempt.abandon(e.NOT_INVOKED)
         raise

@@ -123,6 +123,8 @@ def _seal_query(
 ) -> tuple[dict[str, Any], tuple[SealedContent, ...]]:
     if query is None:
         return {}, ()
+    if not isinstance(query, str | bytes):
+        raise InvalidInput("query", f"must be a string or bytes, not {type(query).__name__}")
     asked = captured(encode_content(query), engine.capture.query)
     size_bytes = len(asked.content.data)
     if asked.is_kept and size_bytes > limits.run_bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from hashlib import sha256
@@ -115,6 +115,15 @@ class TypedFailure(HarnessError):
         super().__init__(message)
 
 
+def _check_retryable(field_name: str, retryable: object) -> frozenset[FailureType]:
+    if isinstance(retryable, str) or not isinstance(retryable, Collection):
+        raise InvalidInput(field_name, f"must be a set of FailureType, not {type(retryable).__name__}")
+    for failure in retryable:
+        if not isinstance(failure, FailureType):
+            raise InvalidInput(field_name, f"must hold FailureType, not {type(failure).__name__}")
+    return frozenset(retryable)
+
+
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
     """Which failures of one kind of operation are tried again, how often, and after how long."""
@@ -133,15 +142,15 @@ class RetryPolicy:
         attempts = self.max_attempts
         if isinstance(attempts, bool) or not isinstance(attempts, int) or not 1 <= attempts <= ceiling:
             raise InvalidInput(f"{kind}.max_attempts", f"must be from 1 to {ceiling}, not {attempts!r}")
-        object.__setattr__(self, "retryable", frozenset(self.retryable))
+        object.__setattr__(self, "retryable", _check_retryable(f"{kind}.retryable", self.retryable))
         never = self.retryable - TECHNICAL_FAILURES
         if never:
             names = ", ".join(sorted(failure.value for failure in never))
             raise InvalidInput(f"{kind}.retryable", f"must not hold {names}: these are never retried")
         for name in ("base_delay_s", "max_delay_s"):
             seconds = getattr(self, name)
-            if not 0 <= seconds <= MAX_DELAY_S:
-                raise InvalidInput(f"{kind}.{name}", f"must be from 0 to {MAX_DELAY_S}, not {seconds!r}")
+            if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds <= MAX_DELAY_S:
+                raise InvalidInput(f"{kind}.{name}", f"must be from 0 to {MAX_DELAY_S} seconds, not {seconds!r}")
 
     def permits(self, failure: FailureType, attempt: int) -> bool:
         """Whether another attempt may follow number `attempt`, which failed with `failure`."""
@@ -173,7 +182,11 @@ class RetryPolicies:
     )
 
     def __post_init__(self) -> None:
+        if not isinstance(self.by_kind, Mapping):
+            raise InvalidInput("policies", f"must be a mapping, not {type(self.by_kind).__name__}")
         for kind, policy in self.by_kind.items():
+            if not isinstance(policy, RetryPolicy):
+                raise InvalidInput(f"policies[{kind}]", f"must be a RetryPolicy, not {type(policy).__name__}")
             if policy.kind != kind:
                 raise InvalidInput(f"policies[{kind}]", f"is a policy for {policy.kind}")
         object.__setattr__(self, "by_kind", MappingProxyType(dict(self.by_kind)))

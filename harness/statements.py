@@ -5,12 +5,11 @@ from __future__ import annotations
 from harness import events as e
 from harness.budget import check_size
 from harness.content import encode_content
-from harness.context import RunContext
+from harness.context import RunContext, check_run
 from harness.engine import Engine
 from harness.errors import InvalidInput, ScopeExhausted
 from harness.ids import check_code, check_name
 from harness.limits import ScopeLimits
-from harness.live import LiveRun
 from harness.nested import NestedScope
 from harness.redaction import captured
 
@@ -35,7 +34,7 @@ class Statements:
 
     def select_flow(self, run: RunContext, flow: str) -> None:
         """Record which flow was chosen for the run, such as `CHAT_GRAPH` (SPEC D17)."""
-        live: LiveRun = run.live
+        live = check_run(run).live
         with live.lock:
             run.accounts.check_open()
             boundary = run.boundary("flow", check_code("flow", flow))
@@ -44,7 +43,7 @@ class Statements:
 
     def transition(self, run: RunContext, from_node: str | None, to_node: str, *, cause: str = "NEXT") -> None:
         """Record that the graph enters `to_node`; `from_node` is None at its entry. `RunEnded` if it may not."""
-        live: LiveRun = run.live
+        live = check_run(run).live
         with live.lock:
             run.accounts.check_open()
             fields = {"to_node": check_name("to_node", to_node), "cause": check_code("cause", cause)}
@@ -56,16 +55,20 @@ class Statements:
 
     def finish_graph(self, run: RunContext, *, final_node: str, reason: str, degraded: bool = False) -> None:
         """Record where and why the graph ended; `degraded` where a fallback gave the answer."""
-        live: LiveRun = run.live
+        live = check_run(run).live
         with live.lock:
             run.accounts.check_open()
+            if not isinstance(degraded, bool):
+                raise InvalidInput("degraded", f"must be True or False, not {type(degraded).__name__}")
             fields = {"final_node": check_name("final_node", final_node), "reason": check_code("reason", reason)}
-            finished = live.event(e.GraphFinished, boundary=live.once("graph"), degraded=bool(degraded), **fields)
+            finished = live.event(e.GraphFinished, boundary=live.once("graph"), degraded=degraded, **fields)
             live.record(finished, is_awaited=False)
 
     def answer(self, run: RunContext, text: str | bytes) -> None:
         """Give the run's one answer; it is recorded together with the termination."""
-        live: LiveRun = run.live
+        live = check_run(run).live
+        if not isinstance(text, str | bytes):
+            raise InvalidInput("answer", f"must be a string or bytes, not {type(text).__name__}")
         said = captured(encode_content(text), self._engine.capture.answer)
         size_bytes = len(said.content.data)
         with live.lock:
@@ -84,7 +87,7 @@ class Statements:
     def reserve_bytes(self, run: RunContext, size_bytes: int, *, name: str = "capture") -> None:
         """Charge bytes of captured content; passing a limit ends the run or nested scope and raises so (SPEC H9)."""
         check_size(size_bytes)
-        live: LiveRun = run.live
+        live = check_run(run).live
         with live.lock:
             run.accounts.check_open()
             boundary = run.boundary("capacity", check_name("name", name))
