@@ -23,10 +23,12 @@ from harness import (
     ScopeExhausted,
     ScopeLimits,
     ScopeNotOpen,
+    SyncHarness,
     TokenUsage,
     TypedFailure,
     nested,
 )
+from harness.threads import ToolThreads
 from tests.harness.fakes import (
     HandJournal,
     each,
@@ -602,3 +604,16 @@ async def test_at_the_runs_deadline_a_scope_that_was_left_is_told_so_by_the_run(
             with pytest.raises(RunEnded, match="TIMED_OUT"):
                 await harness.tool(child, "say", say)
     assert only(journal.events("r"), "reservation.rejected").resource == "deadline_us"
+
+
+def test_plain_threads_have_nested_scopes_by_the_same_name(journal: HandJournal):  # D5
+    with (
+        SyncHarness(journal, threads=ToolThreads(idle_s=0.0)) as harness,
+        harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run,
+        harness.scope(run, "planner", limits=ScopeLimits(tool_calls=1)) as child,
+    ):
+        harness.tool(child, "say", say)
+        with pytest.raises(ScopeExhausted, match="tool_calls 1 of 1"):
+            harness.tool(child, "say", say)
+        harness.tool(run, "say", say)
+    assert types(journal.events("r"))[-2:] == ["scope.closed", "run.terminated"]

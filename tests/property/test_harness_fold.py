@@ -9,13 +9,22 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness import FailureType, HarnessError, IllegalEvent, OperationKind, TokenUsage, TypedFailure, evolve
+from harness import (
+    FailureType,
+    HarnessError,
+    IllegalEvent,
+    OperationKind,
+    ScopeLimits,
+    TokenUsage,
+    TypedFailure,
+    evolve,
+)
 from harness import events as e
 from harness.state import RUNNING, RunState
 from tests.harness.fakes import HandJournal, harness_over, limits, say
 
 plans = st.recursive(
-    st.sampled_from(["say", "fail", "flaky", "ask", "check", "move", "bytes", "hang"]),
+    st.sampled_from(["say", "fail", "flaky", "ask", "check", "move", "bytes", "hang", "narrow"]),
     lambda inner: st.lists(inner, max_size=3),
     max_leaves=10,
 )
@@ -42,6 +51,13 @@ async def follow(harness: Any, run: Any, plan: Any) -> None:
         await harness.guard(run, "check", say)
     elif plan == "move":
         harness.transition(run, None, "planner")
+    elif plan == "narrow":
+        with harness.scope(
+            run, "narrow", limits=ScopeLimits(tool_calls=1, observe={"tool_calls"}), timeout_s=9
+        ) as wide:
+            await harness.tool(wide, "say", say)
+            with harness.scope(wide, "narrow", limits=ScopeLimits(tool_calls=1)) as narrow:
+                await asyncio.gather(*(harness.tool(narrow.branch(key), "say", say) for key in "ab"))
     elif plan == "bytes":
         harness.reserve_bytes(run, 7)
     else:
@@ -81,7 +97,9 @@ def values(state: RunState) -> dict[str, Any]:
 
 
 def dict_of(value: Any) -> Any:
-    return dict(value) if hasattr(value, "keys") else value
+    if hasattr(value, "_asdict"):
+        return dict_of(value._asdict())
+    return {key: dict_of(each) for key, each in value.items()} if hasattr(value, "keys") else value
 
 
 @given(plans, st.integers(2, 40))
