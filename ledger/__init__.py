@@ -2,6 +2,7 @@
 
 from ledger.erasing import ErasureLimits, ErasureReport
 from ledger.errors import (
+    AheadOfLog,
     AppendConflict,
     ConstraintViolated,
     ContentNotFound,
@@ -25,6 +26,7 @@ from ledger.errors import (
     TooLarge,
     UnsupportedUrl,
 )
+from ledger.following import Follower
 from ledger.ledger import Ledger
 from ledger.reader import LedgerReader
 from ledger.rebuild import RebuildReport
@@ -45,6 +47,7 @@ from ledger.writer import WriterLimits
 
 __all__ = [
     "AgentStep",
+    "AheadOfLog",
     "AppendConflict",
     "ChatSession",
     "ConstraintViolated",
@@ -54,6 +57,7 @@ __all__ = [
     "ErasureLimits",
     "ErasureReport",
     "EventIdReused",
+    "Follower",
     "InvalidCursor",
     "Ledger",
     "LedgerError",

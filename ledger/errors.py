@@ -54,6 +54,17 @@ class InvalidCursor(LedgerError, ValueError):
         super().__init__("the cursor is not one that an earlier page gave")
 
 
+class AheadOfLog(LedgerError, ValueError):
+    """A follower begins beyond the end of the log: it has seen another log, or one that was restored to less."""
+
+    code = "ahead_of_log"
+
+    def __init__(self, after: int, last: int) -> None:
+        self.after = after
+        self.last = last
+        super().__init__(f"the log ends at {last}, and was to be followed after {after}")
+
+
 class UnsupportedUrl(LedgerError, ValueError):
     """The ledger's address names neither an SQLite file nor a PostgreSQL database."""
 

@@ -92,19 +92,20 @@ CONTENTS = (
         content.c.digest.in_(sa.bindparam("digests", expanding=True)),
     )
 )
+EVENT_COLUMNS = (
+    event.c.pos,
+    event.c.seq,
+    event.c.event_id,
+    event.c.type,
+    event.c.version,
+    event.c.occurred_us,
+    event.c.recorded_us,
+    event.c.body,
+    event.c.body_hash,
+    event.c.link,
+)
 EVENTS = (
-    sa.select(
-        event.c.pos,
-        event.c.seq,
-        event.c.event_id,
-        event.c.type,
-        event.c.version,
-        event.c.occurred_us,
-        event.c.recorded_us,
-        event.c.body,
-        event.c.body_hash,
-        event.c.link,
-    )
+    sa.select(*EVENT_COLUMNS)
     .where(event.c.stream_id == sa.bindparam("stream_id"), event.c.seq > sa.bindparam("after_seq"))
     .order_by(event.c.seq)
     .limit(_limit)

@@ -18,6 +18,8 @@ from harness.ids import check_id, run_stream
 from ledger import reading
 from ledger.cursor import RunCursor
 from ledger.errors import LedgerUnreadable, Place
+from ledger.following import Follower, Following, Tail
+from ledger.leaves import START, LeafQueries, Leaves, Wanted, last_leaf, read_leaves
 from ledger.records import ChatSession, Page, RecordedEvent, RunSummary, RunTrace
 from ledger.store.place import is_postgres, path_of
 from ledger.store.probe import require_current
@@ -36,6 +38,13 @@ class Reads(Protocol):
     @property
     def place(self) -> Place: ...
 
+    @property
+    def leaf_queries(self) -> LeafQueries:
+        """How the public order is read."""
+
+    def tail(self) -> Tail:
+        """A watch of the log's end, in the running loop."""
+
     def engine(self) -> AsyncEngine:
         """An engine whose transactions cannot write, and see one moment."""
 
@@ -52,6 +61,7 @@ class LedgerReader:
         self._is_closed = False
         self._under_way: set[asyncio.Task[Any]] = set()
         self._engine = reads.engine()
+        self._following = Following(self)
 
     @classmethod
     async def open(cls, url: str | Path, *, wall_clock: WallClock | None = None) -> LedgerReader:
@@ -94,9 +104,34 @@ class LedgerReader:
         _check_number("limit", limit, 1, PAGE_EVENTS_MAX)
         return await self._read(reading.system_events, after_seq, limit)
 
+    def follow(
+        self, after: int | None = None, *, run: tuple[str, str] | None = None, session: str | None = None
+    ) -> Follower:
+        """Every event after that place of the public order, once and in order, waiting for those to come (SPEC E8).
+
+        Iterate over it: `async for leaf_index, event in reader.follow(): ...`; None is the beginning. `run`, a session
+        and a run id, or `session` picks out theirs. `AheadOfLog` where the log ends before `after`.
+        """
+        if after is not None:
+            _check_number("after", after, 0, MAX_SAFE_INTEGER)
+        return Follower(self._following, Wanted.of(run, session), START if after is None else after)
+
+    async def last_leaf(self) -> int:
+        """The place of the last event in the public order; -1 where there is none."""
+        return await self._read(last_leaf, self._reads.leaf_queries)
+
+    async def leaves(self, wanted: Wanted, after: int, limit: int) -> Leaves:
+        """As `ledger.following.Source`: a page of the public order."""
+        return await self._read(read_leaves, self._reads.leaf_queries, wanted, after, limit)
+
+    def tail(self) -> Tail:
+        """As `ledger.following.Source`."""
+        return self._reads.tail()
+
     async def close(self) -> None:
         """Let go of the ledger, once the reads under way have ended; whoever reads later gets `LedgerUnreadable`."""
         self._is_closed = True
+        await self._following.close()
         if self._under_way:
             await asyncio.wait(self._under_way)
         await self._engine.dispose()

@@ -79,8 +79,10 @@ _Item = Waiting | _Job | None
 class Writer:
     """A `harness.journal.Journal` whose submissions one thread writes."""
 
-    def __init__(self, store: Store, limits: WriterLimits) -> None:
+    def __init__(self, store: Store, limits: WriterLimits, on_written: Callable[[], None] = lambda: None) -> None:
+        """`on_written` is called, in the writer's thread, after each transaction."""
         self._store = store
+        self._on_written = on_written
         self._limits = limits
         self._permits = Permits(permits_max=limits.permits_max, bytes_max=limits.queue_bytes_max)
         self._queue: SimpleQueue[_Item] = SimpleQueue()
@@ -216,6 +218,7 @@ class Writer:
         for waiting, result in zip(taken, results, strict=True):
             self._permits.remove_bytes(waiting.append.size_bytes)
             answer(waiting.future, result)
+        self._on_written()
 
     def _admit(self, waiting: Waiting) -> bool:
         if self._lanes.admits(waiting.append):
@@ -241,6 +244,7 @@ class Writer:
         except Exception as error:  # noqa: BLE001 - it is the caller's to see
             result = error
         answer(item.future, result)
+        self._on_written()
 
     def _finish(self) -> None:
         with self._lock:

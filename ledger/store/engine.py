@@ -12,6 +12,7 @@ from typing import Any
 from harness.clock import WallClock
 from harness.errors import LedgerUnavailable
 from harness.ids import IdSource
+from ledger.bell import Bell
 from ledger.deciding import Setting, numbered
 from ledger.errors import LedgerUnreadable
 from ledger.migrate import OPEN_TIMEOUT_S, ensure_current, lock_of
@@ -41,6 +42,7 @@ class SqliteEngine:
     store: SqliteStore
     writer: Writer
     reader: LedgerReader
+    bell: Bell
 
     @property
     def erasing(self) -> SqliteErasing:
@@ -91,10 +93,10 @@ def open_sqlite(
             undo.callback(owner.close)
             setting = Setting(identity.ledger_id, owner_id, numbered(ids.writer_id()), session_ttl_us)
             store = SqliteStore(path, lock, setting, clock, lock_timeout_s=lock_timeout_s)
-            writer = Writer(store, limits)
-            engine = SqliteEngine(
-                path, clock, lock, owners, owner, store, writer, LedgerReader(SqliteReads(path), clock)
-            )
+            bell = Bell()
+            writer = Writer(store, limits, bell.ring)
+            reader = LedgerReader(SqliteReads(path, bell), clock)
+            engine = SqliteEngine(path, clock, lock, owners, owner, store, writer, reader, bell)
             undo.pop_all()
             undo.callback(engine.close)
             engine.recover()

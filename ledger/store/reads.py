@@ -8,9 +8,13 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
+from ledger.bell import Bell
 from ledger.errors import LedgerUnreadable
+from ledger.leaves import LeafQueries
+from ledger.schema import event
 from ledger.store.place import file_at
 from ledger.store.probe import can_share, read_address
+from ledger.store.tail import SqliteTail
 
 BUSY_TIMEOUT_S = 5.0
 
@@ -18,9 +22,13 @@ BUSY_TIMEOUT_S = 5.0
 class SqliteReads:
     """A `ledger.reader.Reads`: connections that cannot write, each opened as the file is then."""
 
-    def __init__(self, path: Path) -> None:
+    leaf_queries = LeafQueries(event.c.pos, 1, event)
+
+    def __init__(self, path: Path, bell: Bell | None = None) -> None:
+        """`bell` is that of a writer in this process."""
         self.place = path
         self._file = file_at(path)
+        self._bell = bell or Bell()
 
     def engine(self) -> AsyncEngine:
         # Where a reader can make no side file it looks anew, at each read, whether somebody writes.
@@ -34,6 +42,9 @@ class SqliteReads:
         sa.event.listen(engine.sync_engine, "connect", _leave_transactions_to_us)
         sa.event.listen(engine.sync_engine, "begin", _begin)
         return engine
+
+    def tail(self) -> SqliteTail:
+        return SqliteTail(self.place, self._bell, self.check)
 
     def check(self) -> None:
         if file_at(self.place) != self._file:

@@ -48,6 +48,21 @@ async def race(pipe: Connection, path: str, name: str, boundaries: int) -> None:
         pipe.send(slowest_s)
 
 
+async def tell_times(pipe: Connection, path: str, count: int) -> None:
+    """Record some events at leisure, and say when each was acknowledged."""
+    async with await Ledger.open(path) as ledger:
+        run = ScriptedRun()
+        ledger.journal.submit(run.start()).result()
+        pipe.send("ready")
+        pipe.recv()
+        acknowledged: dict[int, float] = {}
+        for number in range(count):
+            seq = ledger.journal.submit(run.transition(f"n{number}")).result().last_seq
+            acknowledged[seq] = time.monotonic()
+            await asyncio.sleep(0.02)
+        pipe.send(acknowledged)
+
+
 async def open_once(pipe: Connection, path: str) -> None:
     """Open a ledger at the same time as others do."""
     pipe.send("ready")

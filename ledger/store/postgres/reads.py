@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
+from ledger.errors import LedgerUnreadable
+from ledger.following import Tail
+from ledger.leaves import LeafQueries
 from ledger.store.postgres.place import PostgresPlace, place_at
 from ledger.store.postgres.probe import require_current
 
@@ -36,6 +39,13 @@ class PostgresReads:
             pool_pre_ping=True,
             async_creator=lambda: self.place.connect(READ_ONLY),
         )
+
+    @property
+    def leaf_queries(self) -> LeafQueries:
+        raise LedgerUnreadable(self.place, "cannot be followed yet")
+
+    def tail(self) -> Tail:
+        raise LedgerUnreadable(self.place, "cannot be followed yet")
 
     def check(self) -> None:
         """A database that is gone says so by itself."""
