@@ -14,7 +14,7 @@ Id = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 
 # A content that is there already is left as it is, be it stored or erased, whatever the statement says to do then;
 # but one of which only the digest was kept may get its data.
-CONTENT_TRIGGERS = """
+SQLITE_TRIGGERS = """
 CREATE TRIGGER content_insert BEFORE INSERT ON content
 WHEN EXISTS (
     SELECT 1 FROM content
@@ -34,6 +34,26 @@ BEGIN SELECT RAISE(ABORT, 'content_immutable: a content is erased or left as it 
 
 CREATE TRIGGER content_delete BEFORE DELETE ON content
 BEGIN SELECT RAISE(ABORT, 'content_permanent: that there was a content is never deleted'); END;
+"""
+
+# PostgreSQL has no REPLACE, and its one INSERT changes nothing but a content of which only the digest was kept.
+POSTGRESQL_TRIGGERS = """
+CREATE TRIGGER content_update BEFORE UPDATE ON content FOR EACH ROW
+WHEN ((NEW.stream_id, NEW.digest, NEW.size_bytes, NEW.media_type)
+        IS DISTINCT FROM (OLD.stream_id, OLD.digest, OLD.size_bytes, OLD.media_type)
+    OR OLD.state = 'erased'
+    OR NOT (
+        (NEW.state = 'erased' AND NEW.salt IS NULL)
+        OR (NEW.state = 'stored' AND OLD.state = 'digest_only' AND NEW.salt IS NOT DISTINCT FROM OLD.salt)
+    ))
+EXECUTE FUNCTION refuse('content_immutable: a content is erased or left as it is')
+
+CREATE TRIGGER content_permanent BEFORE DELETE OR TRUNCATE ON content FOR EACH STATEMENT
+EXECUTE FUNCTION refuse('content_permanent: that there was a content is never deleted')
+
+ALTER TABLE content ENABLE ALWAYS TRIGGER content_update
+
+ALTER TABLE content ENABLE ALWAYS TRIGGER content_permanent
 """
 
 
@@ -63,9 +83,9 @@ def upgrade() -> None:
         sa.Column("size_bytes", Int, nullable=False),
         sqlite_with_rowid=False,
     )
-    if op.get_context().dialect.name == "sqlite":
-        for statement in CONTENT_TRIGGERS.split("\n\n"):
-            op.get_bind().exec_driver_sql(statement)
+    is_sqlite = op.get_context().dialect.name == "sqlite"
+    for statement in (SQLITE_TRIGGERS if is_sqlite else POSTGRESQL_TRIGGERS).split("\n\n"):
+        op.execute(statement)
 
 
 def downgrade() -> None:

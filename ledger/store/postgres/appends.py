@@ -7,9 +7,11 @@ is settled by the ids of its events, which are stored all or none (SPEC D22).
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -130,8 +132,10 @@ class Appends:
 
     async def _ask(self, connection: asyncpg.Connection[Any], job: Job[T], seen: Seen) -> tuple[Draft, T]:
         """A draft and what the job says of it. What is refused on what is only remembered is asked once more."""
+        minted: list[str] = []
         while True:
-            draft = Draft(seen, self.setting, self._now_us())
+            setting = replace(self.setting, new_event_id=_minted_once(minted, self.setting.new_event_id))
+            draft = Draft(seen, setting, self._now_us())
             try:
                 result = job(draft)
             except Unseen as unseen:
@@ -172,6 +176,19 @@ class Appends:
         if now_us < 0:
             raise LedgerUnavailable("the clock shows a time before 1970")
         return now_us
+
+
+def _minted_once(minted: list[str], mint: Callable[[], str]) -> Callable[[], str]:
+    """Whoever is asked again about the same decision names its events as before, so that they can be looked up."""
+    numbers = itertools.count()
+
+    def next_id() -> str:
+        number = next(numbers)
+        if number == len(minted):
+            minted.append(mint())
+        return minted[number]
+
+    return next_id
 
 
 def _attempt_all(appends: Sequence[Append], draft: Draft) -> list[Recorded | Exception]:

@@ -41,11 +41,8 @@ class PostgresEngine:
     recoverer: Recoverer
     writer: PostgresWriter
     reader: LedgerReader
+    erasing: PostgresErasing
     process_id: int
-
-    @property
-    def erasing(self) -> PostgresErasing:
-        return PostgresErasing()
 
     def recover(self) -> Recovery:
         return self.thread.call(self.recoverer.recover()).result()
@@ -62,6 +59,7 @@ class PostgresEngine:
         self.thread.stop()
 
     async def _stop(self) -> None:
+        await self.erasing.stop()
         await self.recoverer.stop()
         await self.heart.stop()
 
@@ -87,7 +85,8 @@ def open_postgres(
         recoverer = Recoverer(place, appends, clock, lease_s)
         writer = PostgresWriter(place, appends, thread, limits)
         reader = LedgerReader(PostgresReads(place), clock)
-        engine = PostgresEngine(place, thread, heart, recoverer, writer, reader, os.getpid())
+        erasing = PostgresErasing(place, appends, thread, clock)
+        engine = PostgresEngine(place, thread, heart, recoverer, writer, reader, erasing, os.getpid())
         undo.pop_all()
         undo.callback(engine.close)
         try:
