@@ -1,6 +1,11 @@
 """A harness that holds an agent's run to its limits and records every boundary the run crosses."""
 
-from harness.budget import Excess, TokenUsage
+from harness.boundary.observing import Observed
+from harness.boundary.stream import ModelStream
+from harness.boundary.tool_calls import ToolCall, ToolResult, ToolStatus
+from harness.budget.limits import Limits, ScopeLimits
+from harness.budget.prices import Price, PriceTable
+from harness.budget.usage import Excess, TokenUsage
 from harness.cancellation import CancelReason
 from harness.clock import ManualClock, MonotonicClock, SystemMonotonicClock, SystemWallClock, WallClock
 from harness.content import Capture, CapturePolicy, Content, Redactor
@@ -28,15 +33,13 @@ from harness.errors import (
 )
 from harness.handles import Budget, BudgetSnapshot, Cancellation, Lifecycle, RunCapacity
 from harness.hidden_retries import Declared, refuse_hidden_retries
+from harness.hooks.policies import Decision, ToolRequest
+from harness.hooks.tool_rules import ToolRules
 from harness.ids import IdSource, RandomIds
 from harness.journal import Journal, Recorded, Submission
 from harness.keys import ToolCallKeyFactory
 from harness.lifecycle import Outcome, Termination
-from harness.limits import Limits, ScopeLimits
 from harness.memory_journal import MemoryJournal
-from harness.observing import Observed
-from harness.policies import Decision, ToolRequest
-from harness.prices import Price, PriceTable
 from harness.retry import (
     AGENT_POLICY,
     EVIDENCE_REPAIR_POLICY,
@@ -52,11 +55,8 @@ from harness.retry import (
 )
 from harness.run import Harness
 from harness.state import RunState, evolve
-from harness.stream import ModelStream
-from harness.sync import SyncHarness
-from harness.sync_stream import SyncModelStream
-from harness.tool_calls import ToolCall, ToolResult, ToolStatus
-from harness.tool_rules import ToolRules
+from harness.sync.sync_harness import SyncHarness
+from harness.sync.sync_stream import SyncModelStream
 
 __all__ = [
     "AGENT_POLICY",

@@ -8,23 +8,23 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 
-from harness.admission import BATCH, BATCH_NAME
-from harness.batch import cross_together
-from harness.budget import TokenUsage, check_estimate, check_tool_name, is_limited, tool_resource
+from harness.boundary.admission import BATCH, BATCH_NAME
+from harness.boundary.batch import cross_together
+from harness.boundary.crossing import cross
+from harness.boundary.operation import Operation, check_effect, is_async, is_streaming
+from harness.boundary.stream import ModelStream
+from harness.boundary.tool_calls import ToolCall, ToolResult, check_calls, name_of
+from harness.budget.prices import usage_map
+from harness.budget.usage import TokenUsage, check_estimate, check_tool_name, is_limited, tool_resource
 from harness.context import RunContext, check_run
-from harness.crossing import cross
 from harness.deadline import check_timeout
 from harness.engine import Engine
 from harness.errors import InvalidInput
 from harness.ids import check_name
-from harness.operation import Operation, check_effect, is_async, is_streaming
+from harness.live.ordinals import Ordinals
 from harness.options import GuardOptions, ModelOptions, ToolLabels, ToolOptions
-from harness.ordinals import Ordinals
-from harness.prices import usage_map
 from harness.retry import OperationKind
 from harness.state import NOTHING
-from harness.stream import ModelStream
-from harness.tool_calls import ToolCall, ToolResult, check_calls, name_of
 
 P = ParamSpec("P")
 S = TypeVar("S")

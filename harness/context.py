@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from harness.accounts import Accounts
+from harness.budget.accounts import Accounts
 from harness.deadline import Deadline
 from harness.errors import InvalidInput
 from harness.handles import Budget, Cancellation, Lifecycle, RunCapacity
 from harness.ids import boundary_path, check_name
-from harness.live import LiveRun
-from harness.ordinals import Ordinals
+from harness.live.live_run import LiveRun
+from harness.live.ordinals import Ordinals
 from harness.retry import RetryPolicies
 
 if TYPE_CHECKING:
-    from harness.sent import SentRequests
+    from harness.boundary.sent import SentRequests
 
 ENCLOSING_KINDS = ("model", "tool", "guard", "scope", "batch")
 """The kinds of boundaries inside which others lie."""

@@ -7,19 +7,19 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
+from harness.boundary.threads import ToolThreads
+from harness.boundary.waiting import result_of
+from harness.budget.limits import ScopeLimits
+from harness.budget.prices import PriceTable
 from harness.clock import MonotonicClock, SystemMonotonicClock, SystemWallClock, WallClock
 from harness.content import CapturePolicy
 from harness.deadline import check_timeout
 from harness.errors import InvalidInput
 from harness.events import build_models
-from harness.hooks import Hook, check_hooks
+from harness.hooks.ports import Hook, check_hooks
 from harness.ids import IdSource, RandomIds
 from harness.journal import Journal, Permit
-from harness.limits import ScopeLimits
-from harness.prices import PriceTable
 from harness.retry import Classifier
-from harness.threads import ToolThreads
-from harness.waiting import result_of
 
 MIN_PERMIT_TIMEOUT_S = 0.001
 """At the deadline a permit is still asked for, since a refusal is recorded too."""
@@ -46,9 +46,9 @@ class Engine:
     """By which cost is reckoned; None does not reckon it."""
     threads: ToolThreads = field(default_factory=ToolThreads)
     observers: tuple[Hook, ...] = ()
-    """Told what happened, once it is on record (`harness.observing`)."""
+    """Told what happened, once it is on record (`harness.boundary.observing`)."""
     policies: tuple[Hook, ...] = ()
-    """Asked before each tool call; all must allow it (`harness.policies`)."""
+    """Asked before each tool call; all must allow it (`harness.hooks.policies`)."""
     hook_timeout_s: float = 5.0
     """How long one observer or policy may take."""
 

@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from enum import Enum
 
-from harness.budget import Excess
+from harness.budget.usage import Excess
 from harness.journal import Recorded
 
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypedDict
 
-from harness.budget import TokenUsage
+from harness.boundary.observing import Observer
+from harness.boundary.threads import ToolThreads
+from harness.budget.prices import PriceTable
+from harness.budget.usage import TokenUsage
 from harness.clock import MonotonicClock, WallClock
 from harness.content import CapturePolicy
+from harness.hooks.policies import Policy
 from harness.ids import IdSource
-from harness.observing import Observer
-from harness.policies import Policy
-from harness.prices import PriceTable
 from harness.retry import Classifier
-from harness.threads import ToolThreads
 
 
 class TimeoutOption(TypedDict, total=False):

@@ -11,7 +11,7 @@ from enum import Enum, StrEnum
 from hashlib import sha256
 from types import MappingProxyType
 
-from harness.budget import TokenUsage
+from harness.budget.usage import TokenUsage
 from harness.errors import (
     HarnessError,
     InvalidInput,

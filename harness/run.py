@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Unpack
 
+from harness.block.opening import open_run
+from harness.block.run_scope import RunScope
+from harness.budget.limits import Limits
 from harness.calls import Calls
 from harness.deadline import Deadline
 from harness.engine import Engine
 from harness.journal import Journal
-from harness.limits import Limits
-from harness.opening import open_run
 from harness.options import Settings
 from harness.retry import RetryPolicies
-from harness.scope import RunScope
 from harness.statements import Statements
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from harness import events as e
-from harness.budget import check_size
+from harness.block.nested import NestedScope
+from harness.boundary.redaction import captured
+from harness.budget.limits import ScopeLimits
+from harness.budget.usage import check_size
 from harness.content import encode_content
 from harness.context import RunContext, check_run
 from harness.engine import Engine
 from harness.errors import InvalidInput, ScopeExhausted
 from harness.ids import check_code, check_name
-from harness.limits import ScopeLimits
-from harness.nested import NestedScope
-from harness.redaction import captured
 
 
 class Statements:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.adapters.replies import SYSTEM_WALL_CLOCK, classify_sdk_error, loaded
 from harness.adapters.wire import bind, is_watched, watch
-from harness.budget import TokenUsage, is_token_count
+from harness.budget.usage import TokenUsage, is_token_count
 from harness.clock import WallClock
 from harness.context import RunContext
 from harness.deadline import check_timeout

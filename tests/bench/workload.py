@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness import Harness, Limits, RunContext
-from harness.scope import RunScope
+from harness.block.run_scope import RunScope
 
 PLENTY = 1_000_000_000
 EVENTS_PER_BOUNDARY = 3

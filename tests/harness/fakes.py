@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 import pytest
 
 from harness import Harness, Limits, ManualClock, MemoryJournal
+from harness.boundary.threads import ToolThreads
 from harness.errors import AlreadyTerminated, HarnessError, LedgerUnavailable
 from harness.events import Event
 from harness.journal import Permit, Recorded, Submission
-from harness.threads import ToolThreads
 
 T = TypeVar("T")
 B = TypeVar("B", bound=BaseException)

@@ -21,9 +21,9 @@ from harness import (
     ToolRules,
     ToolStatus,
 )
+from harness.boundary.tool_calls import MAX_BATCH_CALLS
 from harness.errors import LedgerUnavailable
 from harness.retry import FailureType
-from harness.tool_calls import MAX_BATCH_CALLS
 from tests.harness.fakes import (
     HandJournal,
     each,

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from harness import FailureType, Harness, InvalidInput, ManualClock, OperationKind, RunContext, TypedFailure
-from harness.admission import Admission
+from harness.boundary.admission import Admission
+from harness.boundary.operation import Operation
+from harness.boundary.request import Request
 from harness.content import encode_content
-from harness.operation import Operation
-from harness.request import Request
 from tests.harness.fakes import HandJournal, each, fail, harness_over, left_with, limits, only, say, types, until
 
 

@@ -26,9 +26,9 @@ from harness import (
     SyncHarness,
     TokenUsage,
     TypedFailure,
-    nested,
 )
-from harness.threads import ToolThreads
+from harness.block import nested
+from harness.boundary.threads import ToolThreads
 from tests.harness.fakes import (
     HandJournal,
     each,

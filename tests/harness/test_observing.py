@@ -127,7 +127,7 @@ async def test_an_observer_that_fails_is_named_in_the_log_and_harms_nobody(journ
         assert await harness.tool(run, "look", say, args={"key": "secret"}) == {"key": "secret"}
     assert seen.types == ["attempt.started", "attempt.succeeded"]
     assert only(journal.events("r"), "run.terminated").outcome == "SUCCESS"
-    lines = [record.getMessage() for record in caplog.records if record.name == "harness.observing"]
+    lines = [record.getMessage() for record in caplog.records if record.name == "harness.boundary.observing"]
     assert [observer.__name__ in line for line in lines] == [True, True]
     assert [line for line in lines if "secret" in line] == []
 

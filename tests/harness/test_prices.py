@@ -19,8 +19,8 @@ from harness import (
     TokenUsage,
     UnpricedModel,
 )
-from harness.budget import MAX_REPORTED_TOKENS
-from harness.prices import MAX_PRICE_MICROS
+from harness.budget.prices import MAX_PRICE_MICROS
+from harness.budget.usage import MAX_REPORTED_TOKENS
 from tests.harness.fakes import HandJournal, each, harness_over, left_with, limits, only, say, types
 
 PRICES = PriceTable(

@@ -26,8 +26,8 @@ from harness import (
     RunEnded,
     TokenUsage,
     TypedFailure,
-    received,
 )
+from harness.boundary import received
 from tests.harness.fakes import (
     HandJournal,
     each,

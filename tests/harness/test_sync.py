@@ -24,8 +24,8 @@ from harness import (
     SyncHarness,
     ToolCall,
 )
+from harness.boundary.threads import ToolThreads
 from harness.errors import HarnessClosed, RunningLoop
-from harness.threads import ToolThreads
 from tests.harness.fakes import (
     CountingIds,
     HandJournal,

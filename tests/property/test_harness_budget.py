@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness import CapacityExceeded, RunEnded, TokenUsage
-from harness.budget import find_excess, limit_of
+from harness.budget.usage import find_excess, limit_of
 from harness.state import ScopeState, charge
 from tests.harness.fakes import HandJournal, each, harness_over, limits
 

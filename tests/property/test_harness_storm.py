@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import CancelReason, HarnessError, ManualClock, scope
+from harness import CancelReason, HarnessError, ManualClock
+from harness.block import run_scope as scope
 from tests.harness.fakes import HandJournal, harness_over, limits, types
 
 WORKERS = 3

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.capture import content_fields
+from harness.boundary.capture import content_fields
+from harness.boundary.redaction import captured
+from harness.budget.limits import Limits
 from harness.clock import MonotonicClock
 from harness.content import Content, SealedContent, Sealer, encode_content
 from harness.deadline import Deadline, check_timeout
@@ -16,9 +18,7 @@ from harness.errors import InvalidInput
 from harness.events import RunEvent, RunStarted
 from harness.events.base import MAX_MAP_KEYS
 from harness.ids import check_code, check_id, check_name
-from harness.limits import Limits
-from harness.live import LiveRun
-from harness.redaction import captured
+from harness.live.live_run import LiveRun
 from harness.retry import RetryPolicies
 
 MAX_MAPS_BYTES = 12_000

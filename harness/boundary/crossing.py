@@ -15,19 +15,19 @@ from functools import partial
 from typing import Any
 
 from harness import events as e
-from harness.admission import Admission
-from harness.attempt import Attempt
+from harness.boundary.admission import Admission
+from harness.boundary.attempt import Attempt
+from harness.boundary.observing import observe_end, observe_start
+from harness.boundary.operation import Operation, reported_usage
+from harness.boundary.request import Request
+from harness.boundary.waiting import result_of
 from harness.content import encode_content
 from harness.context import RunContext
 from harness.engine import Engine
 from harness.errors import AttemptTimedOut, HarnessError
-from harness.interruption import Cause, Interruption
-from harness.observing import observe_end, observe_start
-from harness.operation import Operation, reported_usage
-from harness.policies import ask_policies
-from harness.request import Request
+from harness.hooks.policies import ask_policies
+from harness.live.interruption import Cause, Interruption
 from harness.retry import FailureType, TypedFailure
-from harness.waiting import result_of
 
 
 async def cross(engine: Engine, run: RunContext, operation: Operation) -> Any:

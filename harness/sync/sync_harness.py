@@ -6,15 +6,15 @@ from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
 
+from harness.block.run_scope import RunScope
+from harness.boundary.tool_calls import ToolCall, ToolResult
 from harness.context import RunContext
 from harness.journal import Journal
-from harness.loop_thread import LoopThread
 from harness.options import GuardOptions, ModelOptions, Settings, ToolLabels, ToolOptions
 from harness.run import Harness
-from harness.scope import RunScope
 from harness.statements import Statements
-from harness.sync_stream import SyncModelStream
-from harness.tool_calls import ToolCall, ToolResult
+from harness.sync.loop_thread import LoopThread
+from harness.sync.sync_stream import SyncModelStream
 
 P = ParamSpec("P")
 T = TypeVar("T")

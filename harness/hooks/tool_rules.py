@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from harness.budget import check_tool_name
+from harness.boundary.operation import EFFECTS
+from harness.budget.usage import check_tool_name
 from harness.errors import InvalidInput
-from harness.operation import EFFECTS
-from harness.policies import Decision, ToolRequest
+from harness.hooks.policies import Decision, ToolRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

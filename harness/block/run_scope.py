@@ -9,9 +9,12 @@ from types import TracebackType
 from typing import Any
 
 from harness import events as e
-from harness.accounts import Accounts
+from harness.block.opening import Opening
+from harness.boundary.capture import error_content, error_type, keep_content, seal_content
+from harness.boundary.redaction import Captured, captured
+from harness.boundary.waiting import result_of, wait_through
+from harness.budget.accounts import Accounts
 from harness.cancellation import CancelReason
-from harness.capture import error_content, error_type, keep_content, seal_content
 from harness.content import SealedContent
 from harness.context import RunContext
 from harness.engine import Engine
@@ -20,10 +23,7 @@ from harness.handles import Budget, Cancellation, Lifecycle, RunCapacity
 from harness.ids import is_code
 from harness.journal import Recorded
 from harness.lifecycle import Outcome
-from harness.live import LiveRun
-from harness.opening import Opening
-from harness.redaction import Captured, captured
-from harness.waiting import result_of, wait_through
+from harness.live.live_run import LiveRun
 
 RETRY_PAUSE_S = 0.05
 """Between two attempts to record the end of a run."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import ClassVar
 
-from harness.budget import check_tool_name, tool_resource
+from harness.budget.usage import check_tool_name, tool_resource
 from harness.errors import InvalidInput
 from harness.events.base import MAX_SAFE_INTEGER
 from harness.state import OBSERVED

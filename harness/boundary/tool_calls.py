@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from harness.boundary.operation import Operation
 from harness.errors import InvalidInput
-from harness.operation import Operation
 from harness.retry import FailureType
 
 MAX_BATCH_CALLS = 50

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from harness import events as e
 from harness.cancellation import CancelReason
 from harness.errors import HarnessError
-from harness.interruption import Cause, Interrupted
 from harness.journal import Recorded
+from harness.live.interruption import Cause, Interrupted
 from harness.retry import FailureType, TypedFailure
 
 if TYPE_CHECKING:
-    from harness.attempt import Attempt
+    from harness.boundary.attempt import Attempt
 
 RETRIED = TypedFailure(FailureType.HIDDEN_RETRY, "stopped before it sent a request that is no recorded attempt")
 

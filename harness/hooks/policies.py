@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
+from harness.boundary.operation import Operation
 from harness.context import RunContext
 from harness.engine import Engine
 from harness.errors import InvalidInput
-from harness.hooks import call_hook, hook_name
+from harness.hooks.ports import call_hook, hook_name
 from harness.ids import check_code
-from harness.operation import Operation
 
 log = logging.getLogger(__name__)
 

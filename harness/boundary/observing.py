@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from harness import events as e
-from harness.attempt import Attempt
+from harness.boundary.attempt import Attempt
+from harness.boundary.waiting import result_of
 from harness.context import RunContext
-from harness.hooks import call_hook, hook_name
-from harness.interruption import Interruption
-from harness.waiting import result_of
+from harness.hooks.ports import call_hook, hook_name
+from harness.live.interruption import Interruption
 
 log = logging.getLogger(__name__)
 

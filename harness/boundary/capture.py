@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.accounts import Accounts
-from harness.budget import Excess
+from harness.boundary.redaction import Captured
+from harness.budget.accounts import Accounts
+from harness.budget.usage import Excess
 from harness.content import Content, SealedContent, encode_content
-from harness.live import LiveRun
-from harness.redaction import Captured
+from harness.live.live_run import LiveRun
 
 
 def keep_content(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from harness.attempt import Attempt
-from harness.budget import Excess, TokenUsage
+from harness.boundary.attempt import Attempt
+from harness.boundary.operation import reported_usage
+from harness.budget.usage import Excess, TokenUsage
 from harness.content import MAX_CONTENT_BYTES, Capture, encode_content
 from harness.errors import HarnessError
-from harness.interruption import Cause
-from harness.operation import reported_usage
+from harness.live.interruption import Cause
 from harness.retry import FailureType, TypedFailure
 
 TEXT_ATTRIBUTES = ("text", "content")

@@ -12,12 +12,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeAlias
 
+from harness.boundary.operation import is_async
+from harness.boundary.threads import ToolThreads
+from harness.boundary.waiting import result_of
 from harness.errors import InvalidInput
 from harness.ids import check_name
-from harness.operation import is_async
 from harness.retry import FailureType, TypedFailure
-from harness.threads import ToolThreads
-from harness.waiting import result_of
 
 Hook: TypeAlias = Callable[[Any], Any]
 """Takes the one thing that it is called for."""

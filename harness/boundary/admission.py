@@ -12,17 +12,17 @@ from concurrent.futures import Future
 from typing import Any
 
 from harness import events as e
-from harness.attempt import Attempt
-from harness.budget import DEADLINE, Excess, total
+from harness.boundary.attempt import Attempt
+from harness.boundary.request import Request
+from harness.boundary.waiting import result_of
+from harness.budget.usage import DEADLINE, Excess, total
 from harness.cancellation import CancelReason
 from harness.content import SealedContent
 from harness.context import RunContext
 from harness.engine import Engine
 from harness.errors import HarnessError, LedgerUnavailable
-from harness.interruption import DEADLINE_PASSED, Cause, Interruption
 from harness.journal import Permit, Recorded
-from harness.request import Request
-from harness.waiting import result_of
+from harness.live.interruption import DEADLINE_PASSED, Cause, Interruption
 
 BATCH = "batch"
 BATCH_NAME = "tools"

@@ -6,16 +6,16 @@ from dataclasses import replace
 from types import TracebackType
 
 from harness import events as e
-from harness.accounts import Accounts
+from harness.budget.accounts import Accounts
+from harness.budget.limits import ScopeLimits
 from harness.context import RunContext, check_run
 from harness.deadline import Deadline, check_timeout
 from harness.engine import Engine
 from harness.errors import InvalidInput
 from harness.handles import Budget, RunCapacity
 from harness.ids import boundary_path, check_name
-from harness.limits import ScopeLimits
-from harness.live_scope import LiveScope
-from harness.ordinals import Ordinals
+from harness.live.live_scope import LiveScope
+from harness.live.ordinals import Ordinals
 
 MAX_OPEN_SCOPES = 1_000
 """Nested scopes of one run that are open at a time."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-from harness.budget import TokenUsage
+from harness.budget.usage import TokenUsage
 from harness.errors import InvalidInput, UnpricedModel
 from harness.events.base import MAX_SAFE_INTEGER
 from harness.ids import check_code, check_name

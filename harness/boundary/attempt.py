@@ -10,18 +10,18 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from harness import events as e
-from harness.budget import Excess, TokenUsage
-from harness.capture import error_content, error_type, keep_content
+from harness.boundary.capture import error_content, error_type, keep_content
+from harness.boundary.operation import Operation
+from harness.boundary.redaction import Captured, captured
+from harness.boundary.sent import SentRequests
+from harness.budget.prices import usage_map
+from harness.budget.usage import Excess, TokenUsage
 from harness.content import Content, SealedContent, encode_content
 from harness.context import RunContext
 from harness.engine import Engine
 from harness.journal import Recorded
-from harness.live import LiveRun
-from harness.operation import Operation
-from harness.prices import usage_map
-from harness.redaction import Captured, captured
+from harness.live.live_run import LiveRun
 from harness.retry import FailureType, TypedFailure, tell
-from harness.sent import SentRequests
 
 E = TypeVar("E", bound=e.RunEvent)
 

@@ -13,20 +13,20 @@ from dataclasses import replace
 from typing import Any
 
 from harness import events as e
-from harness.admission import BATCH, BATCH_NAME, Admission, arm_deadline
-from harness.attempt import Attempt
+from harness.boundary.admission import BATCH, BATCH_NAME, Admission, arm_deadline
+from harness.boundary.attempt import Attempt
+from harness.boundary.crossing import carry_out
+from harness.boundary.operation import Operation
+from harness.boundary.request import Request
+from harness.boundary.tool_calls import ToolResult, ToolStatus
 from harness.content import encode_content
 from harness.context import RunContext
-from harness.crossing import carry_out
 from harness.engine import Engine
 from harness.errors import HarnessError, ToolDenied
+from harness.hooks.policies import ask_policies
 from harness.ids import boundary_path
-from harness.operation import Operation
-from harness.ordinals import Ordinals
-from harness.policies import ask_policies
-from harness.request import Request
+from harness.live.ordinals import Ordinals
 from harness.retry import FailureType, tell
-from harness.tool_calls import ToolResult, ToolStatus
 
 
 async def cross_together(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import Any, NamedTuple
 
-from harness.budget import TokenUsage, tool_resource
+from harness.budget.usage import TokenUsage, tool_resource
 from harness.content import Capture, CapturePolicy, Redactor
 from harness.context import RunContext
 from harness.errors import InvalidInput

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from harness import events as e
-from harness.budget import DEADLINE, Excess
+from harness.budget.repeats import Repeats
+from harness.budget.usage import DEADLINE, Excess
 from harness.deadline import Deadline
 from harness.errors import ScopeExhausted, ScopeNotOpen
-from harness.live import LiveRun
-from harness.repeats import Repeats
+from harness.live.live_run import LiveRun
 from harness.state import RunState, ScopeState
 
 

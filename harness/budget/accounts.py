@@ -12,13 +12,13 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
 from harness import events as e
-from harness.budget import DEADLINE, Account, Excess, find_excess, find_observed, find_overrun
+from harness.budget.repeats import Repeats
+from harness.budget.usage import DEADLINE, Account, Excess, find_excess, find_observed, find_overrun
 from harness.cancellation import CancelReason
 from harness.errors import HarnessError
 from harness.journal import Recorded
-from harness.live import LiveRun
-from harness.live_scope import LiveScope
-from harness.repeats import Repeats
+from harness.live.live_run import LiveRun
+from harness.live.live_scope import LiveScope
 from harness.state import RunState, ScopeState, reserved_in
 
 REPEATED_CALLS = "repeated_calls"

@@ -10,8 +10,9 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
 
-from harness.author import Author
-from harness.budget import Excess
+from harness.boundary.redaction import Captured
+from harness.budget.repeats import Repeats
+from harness.budget.usage import Excess
 from harness.cancellation import Callback, Callbacks, CancelReason
 from harness.clock import MonotonicClock, WallClock
 from harness.content import SealedContent, Sealer
@@ -19,13 +20,12 @@ from harness.deadline import Deadline
 from harness.errors import AlreadyTerminated, LedgerUnavailable, RunEnded
 from harness.events import CancellationSignalled, RunEvent
 from harness.ids import boundary_path
-from harness.interruption import DEADLINE_PASSED, RUN_STOPPED, Cause, Interruptions
 from harness.journal import Journal, Recorded, Submission
 from harness.lifecycle import Outcome, Stop, Termination
-from harness.lock import RunLock
-from harness.ordinals import Ordinals
-from harness.redaction import Captured
-from harness.repeats import Repeats
+from harness.live.author import Author
+from harness.live.interruption import DEADLINE_PASSED, RUN_STOPPED, Cause, Interruptions
+from harness.live.lock import RunLock
+from harness.live.ordinals import Ordinals
 from harness.state import RunState, begin, evolve
 
 log = logging.getLogger(__name__)

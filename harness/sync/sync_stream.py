@@ -5,8 +5,8 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
-from harness.loop_thread import LoopThread
-from harness.stream import ModelStream
+from harness.boundary.stream import ModelStream
+from harness.sync.loop_thread import LoopThread
 
 T = TypeVar("T")
 

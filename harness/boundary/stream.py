@@ -16,17 +16,17 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
-from harness.admission import Admission
-from harness.attempt import Attempt
+from harness.boundary.admission import Admission
+from harness.boundary.attempt import Attempt
+from harness.boundary.observing import observe_end, observe_start
+from harness.boundary.operation import Operation
+from harness.boundary.received import Received
+from harness.boundary.request import Request
 from harness.content import encode_content
 from harness.context import RunContext
 from harness.engine import Engine
 from harness.errors import AttemptTimedOut, HarnessError
-from harness.interruption import DEADLINE_PASSED, Cause, Interrupted, Interruption
-from harness.observing import observe_end, observe_start
-from harness.operation import Operation
-from harness.received import Received
-from harness.request import Request
+from harness.live.interruption import DEADLINE_PASSED, Cause, Interrupted, Interruption
 from harness.retry import FailureType, TypedFailure
 
 T = TypeVar("T")

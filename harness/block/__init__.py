@@ -1,0 +1,1 @@
+"""The blocks in which a run and its nested scopes live: opened, and closed on every way out (SPEC H5, D5)."""

@@ -1,0 +1,1 @@
+"""What applications may have asked and told at each boundary: policies and observers."""

@@ -1,0 +1,1 @@
+"""The harness for plain threads (SPEC H1a)."""
