@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness import Harness, InvalidInput, Limits, RunContext, RunEnded, ScopeLimits, TokenUsage
-from harness.budget.usage import repeats
+from harness.budget import repeats
 from harness.content import encode_content
 from tests.harness.fakes import PLENTY, HandJournal, each, harness_over, left_with, limits, only, race, say, types
 
