@@ -39,7 +39,7 @@ class ErasureLimits:
 
     clean_timeout_s: float = 10.0
     """How long it waits for readers that keep what was erased in the log."""
-    rewrite_bytes_max: int = 256 * 1024 * 1024
+    rewrite_bytes_max: int = 64 * 1024 * 1024
     """A file above this size is written anew only when somebody asks for it, since everybody else waits meanwhile."""
 
 

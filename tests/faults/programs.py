@@ -30,6 +30,15 @@ async def append(pipe: Connection, path: str, run_id: str) -> None:
             ledger.journal.submit(tool.succeed("x" * 2_000))
 
 
+async def erase(pipe: Connection, path: str, session_id: str) -> None:
+    """Erase a session, run after run, until it is gone from the file."""
+    async with await Ledger.open(path) as ledger:
+        pipe.send("ready")
+        pipe.recv()
+        await ledger.erase(session=session_id, on_progress=pipe.send)
+        pipe.send("erased")
+
+
 async def race(pipe: Connection, path: str, name: str, boundaries: int) -> None:
     """Cross some boundaries beside other processes, and say how long the slowest took."""
     async with await Ledger.open(path) as ledger:
