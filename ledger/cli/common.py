@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import functools
-from collections.abc import Awaitable, Callable, Mapping
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, NoReturn, ParamSpec
 
@@ -53,6 +55,19 @@ def fail(message: str, exit_code: int) -> NoReturn:
     """Say what is wrong, in one line, and leave."""
     click.echo(f"Error: {' '.join(message.split())}", err=True)
     raise click.exceptions.Exit(exit_code)
+
+
+@contextlib.contextmanager
+def progress(label: str, as_json: bool) -> Iterator[Callable[[int, int], None]]:
+    """A bar on a terminal's error stream, told how many steps are done and of how many."""
+    hidden = as_json or not sys.stderr.isatty()
+    with click.progressbar(length=1, label=label, file=sys.stderr, hidden=hidden) as bar:
+
+        def on_progress(done: int, step_count: int) -> None:
+            bar.length = max(step_count, 1)
+            bar.update(done - bar.pos)
+
+        yield on_progress
 
 
 def print_json(value: object) -> None:

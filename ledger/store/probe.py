@@ -90,7 +90,7 @@ def read_address(path: Path) -> str:
 
 def connect_to_read(path: Path) -> sqlite3.Connection:
     """A plain connection that cannot write, for as long as it takes to look at something."""
-    return sqlite3.connect(_address(path, is_alone=False), uri=True, isolation_level=None)
+    return sqlite3.connect(read_address(path), uri=True, isolation_level=None)
 
 
 def _address(path: Path, *, is_alone: bool) -> str:

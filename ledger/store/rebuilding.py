@@ -15,7 +15,7 @@ from harness.ids import session_stream
 from ledger import rebuild
 from ledger.errors import RunUnreadable, SessionUnreadable
 from ledger.projections.rows import SessionShare
-from ledger.rebuild import Kind, Rebuilt, digest_of, empty_projections, openings
+from ledger.rebuild import Kind, Rebuilt, difference_of, digest_of, empty_projections, openings, table_of
 from ledger.store import statements
 from ledger.store.batch import Batch
 from ledger.store.heads import fold_pages, stored_pages
@@ -53,7 +53,7 @@ class SqliteSource:
         return stray_count
 
     async def compare(self, kind: Kind, after: str) -> tuple[str, Sequence[Rebuilt]]:
-        return await asyncio.to_thread(_compare_page, self._path, KINDS[kind], after)
+        return await asyncio.to_thread(_compare_page, self._path, kind, after)
 
     async def replace(self, kind: Kind, key: str) -> Rebuilt:
         replaced: Rebuilt = await self._run(partial(_replace, KINDS[kind], key))
@@ -69,8 +69,15 @@ def _delete_each(delete: str, keys: Sequence[str], batch: Batch) -> int:
     return sum(batch.connection.execute(delete, (key,)).rowcount for key in keys)
 
 
-def _compare_page(path: Path, of: _Of, after: str) -> tuple[str, Sequence[Rebuilt]]:
-    with contextlib.closing(connect_to_read(path)) as ledger, contextlib.closing(empty_projections()) as beside:
+def _compare_page(path: Path, kind: Kind, after: str) -> tuple[str, Sequence[Rebuilt]]:
+    with contextlib.closing(connect_to_read(path)) as ledger:
+        return compare_page(kind, after, ledger)
+
+
+def compare_page(kind: Kind, after: str, ledger: sqlite3.Connection) -> tuple[str, Sequence[Rebuilt]]:
+    """Whether the rows of the next runs or sessions are right, and the stream that was the last of them."""
+    of = KINDS[kind]
+    with contextlib.closing(empty_projections()) as beside:
         streams = ledger.execute(of.streams_after, (after, rebuild.PAGE_STREAMS)).fetchall()
         compared = [_compare(ledger, beside, of, key) for _, key in streams]
         return (streams[-1][0] if streams else after), compared
@@ -83,12 +90,20 @@ def _compare(ledger: sqlite3.Connection, beside: sqlite3.Connection, of: _Of, ke
         before = digest_of(ledger, of.tables, key)
         of.fold(ledger, beside, key)
         after = digest_of(beside, of.tables, key)
-        return Rebuilt(key, after.row_count, before.value() == after.value())
-    except (RunUnreadable, SessionUnreadable):
-        return Rebuilt(key, 0, is_right=False)
+        if before.value() == after.value():
+            return Rebuilt(key, after.row_count, is_right=True)
+        return Rebuilt(key, after.row_count, is_right=False, difference=_difference(ledger, beside, of, key))
+    except (RunUnreadable, SessionUnreadable) as error:
+        return Rebuilt(key, 0, is_right=False, difference=f"it cannot be read ({error.detail})")
     finally:
         beside.execute("ROLLBACK")
         ledger.execute("ROLLBACK")
+
+
+def _difference(ledger: sqlite3.Connection, beside: sqlite3.Connection, of: _Of, key: str) -> str:
+    return difference_of(
+        (table_of(read), ledger.execute(read, (key,)), beside.execute(read, (key,))) for read, _ in of.tables
+    )
 
 
 def _replace(of: _Of, key: str, batch: Batch) -> Rebuilt:

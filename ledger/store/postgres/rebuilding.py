@@ -15,7 +15,17 @@ from ledger import rebuild as shared
 from ledger.errors import RunUnreadable, SessionUnreadable
 from ledger.folding import fold
 from ledger.projections.rows import SessionShare
-from ledger.rebuild import Digest, Kind, RebuildReport, Rebuilt, digest_of, empty_projections, openings
+from ledger.rebuild import (
+    Digest,
+    Kind,
+    RebuildReport,
+    Rebuilt,
+    difference_of,
+    digest_of,
+    empty_projections,
+    openings,
+    table_of,
+)
 from ledger.store import statements as sqlite_statements
 from ledger.store.postgres.faults import FAULTS, unusable
 from ledger.store.postgres.place import PostgresPlace
@@ -60,15 +70,15 @@ class PostgresSource:
         stray_count = 0
         for find, delete in sqlite_statements.STRAYS:
             last = ""
-            while rows := await self.connection.fetch(_numbered(find), last, shared.PAGE_STREAMS):
+            while rows := await self.connection.fetch(numbered(find), last, shared.PAGE_STREAMS):
                 last = rows[-1][0]
                 for (key,) in rows:
-                    stray_count += int((await self.connection.execute(_numbered(delete), key)).rpartition(" ")[2])
+                    stray_count += int((await self.connection.execute(numbered(delete), key)).rpartition(" ")[2])
         return stray_count
 
     async def compare(self, kind: Kind, after: str) -> tuple[str, Sequence[Rebuilt]]:
         async with self.connection.transaction(isolation="repeatable_read", readonly=True):
-            streams = await self.connection.fetch(_numbered(STREAMS_AFTER[kind]), after, shared.PAGE_STREAMS)
+            streams = await self.connection.fetch(numbered(STREAMS_AFTER[kind]), after, shared.PAGE_STREAMS)
             compared = [await self._compare(kind, key) for _, key in streams]
         return (streams[-1][0] if streams else after), compared
 
@@ -92,10 +102,16 @@ class PostgresSource:
         with self._folded() as beside:
             try:
                 await self._fold(kind, key)
-            except (RunUnreadable, SessionUnreadable):
-                return Rebuilt(key, 0, is_right=False)
+            except (RunUnreadable, SessionUnreadable) as error:
+                return Rebuilt(key, 0, is_right=False, difference=f"it cannot be read ({error.detail})")
             after = digest_of(beside, TABLES[kind], key)
-        return Rebuilt(key, after.row_count, before.value() == after.value())
+            if before.value() == after.value():
+                return Rebuilt(key, after.row_count, is_right=True)
+            tables = [
+                (table_of(read), await self.connection.fetch(numbered(read), key), beside.execute(read, (key,)))
+                for read, _ in TABLES[kind]
+            ]
+            return Rebuilt(key, after.row_count, is_right=False, difference=difference_of(tables))
 
     @contextlib.contextmanager
     def _folded(self) -> Any:
@@ -117,7 +133,7 @@ class PostgresSource:
         shares: list[SessionShare] = []
         async for bodies in stored_pages(self.connection, session_stream(key)):
             shares += openings(key, bodies)
-        ((created_us, last_active_us, pairs),) = await self.connection.fetch(_numbered(RUNS_OF_SESSION), key)
+        ((created_us, last_active_us, pairs),) = await self.connection.fetch(numbered(RUNS_OF_SESSION), key)
         if created_us is not None:
             shares.append(SessionShare(key, created_us, last_active_us, pairs))
         write_rows(self.beside, sqlite_statements.ADD_TO_SESSION, shares)
@@ -125,24 +141,23 @@ class PostgresSource:
     async def _digest(self, kind: Kind, key: str) -> Digest:
         digest = Digest()
         for read, _ in TABLES[kind]:
-            async for row in self.connection.cursor(_numbered(read), key, prefetch=PAGE_ROWS):
+            async for row in self.connection.cursor(numbered(read), key, prefetch=PAGE_ROWS):
                 digest.add(tuple(row))
             digest.end_table()
         return digest
 
     async def _put(self, kind: Kind, key: str) -> None:
         for read, delete in TABLES[kind]:
-            await self.connection.execute(_numbered(delete), key)
+            await self.connection.execute(numbered(delete), key)
             rows = self.beside.execute(read, (key,))
             columns = [column[0] for column in rows.description]
             marks = ", ".join(f"${number}" for number in range(1, len(columns) + 1))
-            table = read.partition(" FROM ")[2].partition(" ")[0]
-            insert = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})"  # noqa: S608 - names of ours
+            insert = f"INSERT INTO {table_of(read)} ({', '.join(columns)}) VALUES ({marks})"  # noqa: S608 - names of ours
             while page := rows.fetchmany(PAGE_ROWS):
                 await self.connection.executemany(insert, page)
 
 
-def _numbered(statement: str) -> str:
+def numbered(statement: str) -> str:
     """The same statement with its parameters marked as PostgreSQL marks them."""
     first, *rest = statement.split("?")
     return first + "".join(f"${number}{part}" for number, part in enumerate(rest, 1))

@@ -1,0 +1,107 @@
+"""What is not as the events say is found and named, and what is right is not accused."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness import Harness, Limits
+from ledger.verifying import verify
+from tests.ledger.scripted import ScriptedRun
+
+
+@pytest.fixture
+async def recorded(ledger):
+    """Two runs in one session, one with feedback, an erased one, and a decision about the ledger."""
+    for run_id in ("run-1", "run-2"):
+        for submission in ScriptedRun(run_id).whole():
+            ledger.journal.submit(submission).result()
+    await ledger.record_feedback("session-1", "run-1", useful=True, comment="it was the disk")
+    await ledger.clear_context("session-1")
+    return ledger
+
+
+async def test_an_empty_ledger_is_right(database):
+    report = await verify(database.url)
+    assert (report.is_right, report.event_count, report.stream_count) == (True, 0, 0)
+
+
+async def test_what_was_recorded_is_right_and_all_of_it_was_looked_at(recorded, database, plain):  # E9
+    report = await verify(database.url)
+    assert report.findings == ()
+    (counted,) = plain().execute("SELECT (SELECT count(*) FROM event), (SELECT count(*) FROM content)")
+    assert (report.event_count, report.content_count, report.stream_count) == (*counted, 3)
+    assert report.row_count == 1 + 2 * 3 + 1
+
+
+async def test_runs_of_the_harness_with_their_failures_are_right(ledger, database):
+    async def fail(run, **_):
+        raise RuntimeError("no such host")
+
+    harness = Harness(journal=ledger.journal)
+    limits = Limits(model_calls=5, tool_calls=1, per_tool_default=1, input_tokens=9, output_tokens=9, total_tokens=9, run_bytes=9_999)
+    with pytest.raises(RuntimeError):
+        async with harness.run(session_id="s-1", query="?", limits=limits, timeout_s=60) as run:
+            await harness.tool(run, "look", fail, args={"host": "h" * 200})
+    assert (await verify(database.url)).findings == ()
+
+
+async def test_it_hears_how_far_it_is(recorded, database):
+    heard = []
+    await verify(database.url, lambda done, of: heard.append((done, of)))
+    assert heard == sorted(heard)
+    assert heard[-1] == (6, 6)
+
+
+SPOILED = {
+    "a body": ("event", "UPDATE event SET body = ? WHERE stream_id = 'r:run-1' AND seq = 3", "body_changed", 3),
+    "a time": ("event", "UPDATE event SET recorded_us = 7 WHERE stream_id = 'r:run-1' AND seq = 4", "link_broken", 4),
+    "a column": ("event", "UPDATE event SET type = 'run.paused' WHERE stream_id = 'r:run-1' AND seq = 2",
+                 "column_differs", 2),
+    "a loss": ("event", "DELETE FROM event WHERE stream_id = 'r:run-1' AND seq = 5", "sequence_gap", 4),
+    "a lost end": ("event", "DELETE FROM event WHERE stream_id = 'r:run-1' AND seq > 9", "head_differs", 9),
+    "a content": ("content", "UPDATE content SET data = ? WHERE stream_id = 'r:run-1' AND state = 'stored'",
+                  "content_damaged", None),
+    "a lost content": ("content", "DELETE FROM content WHERE stream_id = 'r:run-1'", "content_missing", 1),
+    "a salt": ("content", "UPDATE content SET salt = ? WHERE stream_id = 'r:run-1'", "content_damaged", None),
+    "a row": ("diagnosis_run", "UPDATE diagnosis_run SET status = 'FAILED' WHERE run_id = 'run-1'",
+              "row_differs", None),
+    "a lost row": ("agent_step", "DELETE FROM agent_step WHERE run_id = 'run-1'", "row_differs", None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", SPOILED)
+async def test_what_somebody_changed_is_found_where_it_is(recorded, database, plain, how):  # E9
+    table, spoil, problem, seq = SPOILED[how]
+    outsider = plain()
+    disarm(outsider, table)
+    outsider.execute(spoil, [b"{}" + bytes(30)] if "?" in spoil else [])
+    report = await verify(database.url)
+    assert not report.is_right
+    found = [finding for finding in report.findings if finding.problem == problem]
+    assert {finding.stream_id for finding in found} == {"r:run-1"}
+    assert found[0].seq == seq
+
+
+async def test_a_field_that_differs_is_named(recorded, database, plain):  # E1
+    plain().execute("UPDATE diagnosis_run SET step_count = 9 WHERE run_id = 'run-2'")
+    (finding,) = (await verify(database.url)).findings
+    assert (finding.stream_id, "diagnosis_run.step_count" in finding.detail) == ("r:run-2", True)
+
+
+async def test_rows_that_the_log_does_not_know_are_found(recorded, database, plain):
+    outsider = plain()
+    disarm(outsider, "chat_session")
+    outsider.execute(
+        "INSERT INTO chat_session (session_id, created_us, last_active_us, message_pair_count) VALUES ('s9', 1, 1, 0)"
+    )
+    (finding,) = (await verify(database.url)).findings
+    assert (finding.problem, "s9" in finding.detail) == ("row_stray", True)
+
+
+def disarm(outsider, table):
+    """Take the table's triggers away, as somebody would who owns the database."""
+    if outsider.dialect == "postgresql":
+        outsider.execute(f"ALTER TABLE {table} DISABLE TRIGGER ALL")
+        return
+    for (name,) in outsider.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = ?", [table]):
+        outsider.execute(f"DROP TRIGGER {name}")
