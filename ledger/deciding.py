@@ -99,7 +99,8 @@ class ContentRow(NamedTuple):
 
     stream_id: str
     digest: str
-    salt: bytes
+    salt: bytes | None
+    """None once it was erased."""
     size_bytes: int
     media_type: str
     encoding: str | None

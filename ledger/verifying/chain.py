@@ -1,4 +1,4 @@
-"""One stream, event by event: contiguous, each linked to the one before, each column what the body says (SPEC E5, E9)."""
+"""One stream, event by event: contiguous, each linked to the one before, each column as the body says (SPEC E5, E9)."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 FINDINGS_MAX = 100
 """Findings that are told one by one; of further ones only the number is."""
@@ -25,7 +25,8 @@ Problem = Literal[
 ]
 
 
-class Finding(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Finding:
     """Something that is not as the events say, or an event that is not as its link says."""
 
     problem: Problem

@@ -38,7 +38,15 @@ async def test_runs_of_the_harness_with_their_failures_are_right(ledger, databas
         raise RuntimeError("no such host")
 
     harness = Harness(journal=ledger.journal)
-    limits = Limits(model_calls=5, tool_calls=1, per_tool_default=1, input_tokens=9, output_tokens=9, total_tokens=9, run_bytes=9_999)
+    limits = Limits(
+        model_calls=5,
+        tool_calls=1,
+        per_tool_default=1,
+        input_tokens=9,
+        output_tokens=9,
+        total_tokens=9,
+        run_bytes=9_999,
+    )
     with pytest.raises(RuntimeError):
         async with harness.run(session_id="s-1", query="?", limits=limits, timeout_s=60) as run:
             await harness.tool(run, "look", fail, args={"host": "h" * 200})
