@@ -16,6 +16,8 @@ import orjson
 
 from harness.errors import HarnessError
 from ledger.errors import ContentNotFound, LedgerError, RunNotFound, SessionNotFound
+from ledger.ledger import Ledger
+from ledger.reader import LedgerReader
 from ledger.records import ContentView
 
 P = ParamSpec("P")
@@ -49,6 +51,13 @@ def command(run: Callable[P, Awaitable[None]]) -> Callable[P, None]:
             fail(str(error), EXIT_UNUSABLE)
 
     return wrapped
+
+
+async def open_existing(db: str) -> Ledger:
+    """The ledger, open for writing; a `LedgerError` if there is none, and then none is made."""
+    async with await LedgerReader.open(db):
+        pass
+    return await Ledger.open(db)
 
 
 def fail(message: str, exit_code: int) -> NoReturn:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import sys
 from collections.abc import Awaitable, Callable
@@ -10,17 +9,23 @@ from typing import Any
 
 import click
 
-from ledger.cli.common import EXIT_NOT_FOUND, EXIT_UNUSABLE, command, db_option, fail, json_option, print_json
+from ledger.cli.common import (
+    EXIT_NOT_FOUND,
+    EXIT_UNUSABLE,
+    command,
+    db_option,
+    fail,
+    json_option,
+    open_existing,
+    print_json,
+)
 from ledger.erasing import ErasureReport
-from ledger.ledger import Ledger
-from ledger.store.place import path_of
-from ledger.store.probe import require_current
 
 SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 REACHED = {
     "ROWS": "gone from the tables, but perhaps not yet from the log and the file",
     "LOG": "gone from the tables and the log, but perhaps not yet from the file",
-    "FILE": "gone from the tables, the log and the file",
+    "FILE": "gone from the tables and their files",
 }
 
 Erase = Callable[..., Awaitable[ErasureReport]]
@@ -54,9 +59,8 @@ async def erase(
     as_json: bool,
 ) -> None:
     """Erase content for good: a run's, a session's, or one. Events stay, and say that, when and on whose word."""
-    await asyncio.to_thread(require_current, path_of(db))
     about: dict[str, Any] = {"run": _keys(run), "session": session, "digest": digest, "actor": actor, "reason": reason}
-    async with await Ledger.open(db) as ledger:
+    async with await open_existing(db) as ledger:
         if finish:
             _say_finished(await ledger.finish_erasures(), as_json=as_json)
             return
@@ -82,8 +86,7 @@ async def retention(older_than: str, actor: str | None, dry_run: bool, db: str, 
     if age is None:
         fail("--older-than needs a number and one of s, m, h, d and w, such as 90d", EXIT_UNUSABLE)
     age_s = int(age[1]) * SECONDS[age[2]]
-    await asyncio.to_thread(require_current, path_of(db))
-    async with await Ledger.open(db) as ledger:
+    async with await open_existing(db) as ledger:
         report = await ledger.erase_older_than(age_s, actor=actor, dry_run=True)
         if not dry_run:
             report = await _with_progress(ledger.erase_older_than, report, as_json, age_s=age_s, actor=actor)

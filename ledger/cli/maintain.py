@@ -6,11 +6,10 @@ import asyncio
 
 import click
 
-from ledger.cli.common import EXIT_NOT_FOUND, command, db_option, json_option, print_json
-from ledger.ledger import Ledger
+from ledger.cli.common import EXIT_NOT_FOUND, command, db_option, json_option, open_existing, print_json
 from ledger.migrate import ensure_current, lock_of
 from ledger.store.place import path_of
-from ledger.store.probe import identify, require_current
+from ledger.store.probe import identify
 
 
 @click.command()
@@ -42,8 +41,7 @@ async def migrate(db: str, create: bool, as_json: bool) -> None:
 @command
 async def rebuild(db: str, as_json: bool) -> None:
     """Make every row anew from events; exit code 1 if any was not as it should be."""
-    await asyncio.to_thread(require_current, path_of(db))
-    async with await Ledger.open(db) as ledger:
+    async with await open_existing(db) as ledger:
         report = await ledger.rebuild()
     if as_json:
         print_json(report)

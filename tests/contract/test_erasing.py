@@ -4,9 +4,10 @@ import asyncio
 import contextlib
 
 import pytest
+from click.testing import CliRunner
 
 from harness import Harness, InvalidInput, Limits
-from ledger import ContentNotFound, ErasureLimits, RunNotFound, SessionNotFound
+from ledger import ContentNotFound, ErasureLimits, RunNotFound, SessionNotFound, cli
 from ledger.erasing import CONTENTS_AT_ONCE
 from tests.contract.bytes_on_disk import found_in
 from tests.contract.databases import Refused
@@ -443,3 +444,22 @@ async def test_runs_that_ended_long_ago_are_erased_and_no_others(database, clock
 async def test_an_age_that_is_none_is_refused(ledger, age_s):
     with pytest.raises(InvalidInput):
         await ledger.erase_older_than(age_s)
+
+
+def test_the_commands_erase_and_rebuild_on_every_engine(database):
+    async def record():
+        async with await database.open() as ledger:
+            for submission in ScriptedRun(epoch_us=0).whole():
+                ledger.journal.submit(submission).result()
+
+    def call(command, *args):
+        result = CliRunner().invoke(command, [*args, "--db", database.url])
+        assert result.exit_code == 0, result.stderr
+        return result.stdout
+
+    asyncio.run(record())
+    assert call(cli.retention, "--older-than", "90d", "--dry-run") == "would erase 6 contents (94 bytes) of 1 run\n"
+    done = "erased 6 contents (94 bytes) of 1 run: gone from the tables and their files ("
+    assert call(cli.erase, "session-1/run-1", "--yes").startswith(done)
+    assert call(cli.erase, "--finish") == "no erasure is unfinished\n"
+    assert call(cli.rebuild) == "1 runs, 1 sessions, 4 rows\n"

@@ -195,7 +195,7 @@ def test_erasing_asks_says_what_went_and_then_that_nothing_is_left(call, recorde
     refused = call(cli.erase, *where)
     assert (refused.exit_code, refused.stdout) == (1, "")
     done = call(cli.erase, *where, "--yes")
-    assert done.stdout.startswith("erased 6 contents (94 bytes) of 1 run: gone from the tables, the log and the file (")
+    assert done.stdout.startswith("erased 6 contents (94 bytes) of 1 run: gone from the tables and their files (")
     again = call(cli.erase, *where)
     assert (again.exit_code, again.stdout) == (0, "nothing is left to erase\n")
     assert "The disk is full." not in call(cli.show, "session-0/run-0", "--db", recorded).stdout
