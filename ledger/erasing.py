@@ -19,6 +19,7 @@ from harness import events as e
 from harness.errors import InvalidInput, LedgerUnavailable
 from harness.events.base import MAX_SAFE_INTEGER
 from harness.ids import check_code, check_id, check_name, run_stream
+from ledger.failpoints import reached
 
 log = logging.getLogger(__name__)
 
@@ -205,6 +206,7 @@ class Eraser:
             return ErasureReport(None, stage=stage, problem=problem)
         order = replace(order, erasure_id=self._new_erasure_id())
         await self._store.decide(order)
+        reached("erasure decided")
         tally = await self._take(order, on_progress)
         stage, problem = await self._clean(self._limits)
         return ErasureReport(
@@ -244,7 +246,9 @@ class Eraser:
                 done += len(rest[:RUNS_AT_ONCE]) - len(taken.rest)
                 rest = (*taken.rest, *rest[RUNS_AT_ONCE:])
                 on_progress(done)
+                reached("erasure taking")
         await self._store.all_taken(order)
+        reached("erasure taken")
         return tally
 
     async def _clean(self, limits: ErasureLimits) -> tuple[e.ErasureStage, str | None]:
@@ -257,10 +261,12 @@ class Eraser:
             if not await self._clean_log(until_s):
                 return stage, "a reader keeps the log"
             stage = "LOG"
+            reached("erasure out of the log")
             size_bytes = await self._store.size_bytes()
             if size_bytes > limits.rewrite_bytes_max:
                 return stage, f"the file has {size_bytes:,} bytes, and is written anew only when asked for"
             await self._store.rewrite()
+            reached("erasure out of the file")
             if not await self._clean_log(until_s):
                 return stage, "a reader keeps the log"
         except LedgerUnavailable as error:

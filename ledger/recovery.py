@@ -14,6 +14,7 @@ from harness import events as e
 from harness.ids import boundary_path, run_stream
 from harness.state import RunState
 from ledger.deciding import Draft
+from ledger.failpoints import reached
 from ledger.prepared import Append, prepare_event
 
 LOST = "HARNESS_LOST"
@@ -45,6 +46,7 @@ def end(draft: Draft, owner_id: str, run_id: str, now_us: int) -> bool:
         size_bytes=0,
     )
     draft.extend(append, replace(head, owner_id=None, owner_epoch=head.owner_epoch + 1))
+    reached("run recovered")
     return True
 
 

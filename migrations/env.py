@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import context
 
+from ledger.failpoints import reached
 from ledger.schema import metadata
 
 
@@ -18,9 +19,11 @@ def migrate(connection: sa.Connection) -> None:
         target_metadata=metadata,
         render_as_batch=is_sqlite,
         transactional_ddl=True,
+        on_version_apply=lambda **_: reached("migration step"),
     )
     with context.begin_transaction():
         context.run_migrations()
+    reached("before migration commit")
 
 
 migrate(context.config.attributes["connection"])

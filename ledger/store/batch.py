@@ -11,6 +11,7 @@ import orjson
 
 from harness.ids import run_stream, session_stream
 from ledger.deciding import Draft, RunHead, Setting, StoredEvent, StreamRow
+from ledger.failpoints import reached
 from ledger.store import statements
 from ledger.store.heads import RunHeads
 from ledger.store.rows import write_changes, write_rows
@@ -88,6 +89,7 @@ class Batch(Draft):
         write_rows(self.connection, statements.INSERT_STREAM, new)
         events = [(pos, *event) for pos, event in enumerate(self.events, self._last_pos + 1)]
         write_rows(self.connection, statements.INSERT_EVENT, events)
+        reached("between rows")
         write_rows(self.connection, statements.INSERT_CONTENT, self.contents)
         write_rows(self.connection, statements.UPDATE_STREAM, moved)
         write_changes(self.connection, self.changes)

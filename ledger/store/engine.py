@@ -15,6 +15,7 @@ from harness.ids import IdSource
 from ledger.bell import Bell
 from ledger.deciding import Setting, numbered
 from ledger.errors import LedgerUnreadable
+from ledger.failpoints import reached
 from ledger.migrate import OPEN_TIMEOUT_S, ensure_current, lock_of
 from ledger.reader import LedgerReader
 from ledger.rebuild import RebuildReport, rebuild_all
@@ -60,6 +61,7 @@ class SqliteEngine:
             return  # This is a forked child, and all of it is the parent's.
         try:
             with self.lock.held(OPEN_TIMEOUT_S):
+                reached("before leaving")
                 self.owners.leave(self.owner)
         finally:
             self.owner.close()
@@ -90,6 +92,7 @@ def open_sqlite(
             owners, owner_id = Owners(Path(f"{path}.owners")), ids.writer_id()
             with lock.held(OPEN_TIMEOUT_S):
                 owner = owners.register(owner_id)
+            reached("owner registered")
             undo.callback(owner.close)
             setting = Setting(identity.ledger_id, owner_id, numbered(ids.writer_id()), session_ttl_us)
             store = SqliteStore(path, lock, setting, clock, lock_timeout_s=lock_timeout_s)

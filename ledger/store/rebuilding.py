@@ -14,6 +14,7 @@ from typing import Any
 from harness.ids import session_stream
 from ledger import rebuild
 from ledger.errors import RunUnreadable, SessionUnreadable
+from ledger.failpoints import reached
 from ledger.projections.rows import SessionShare
 from ledger.rebuild import Kind, Rebuilt, difference_of, digest_of, empty_projections, openings, table_of
 from ledger.store import statements
@@ -112,6 +113,7 @@ def _replace(of: _Of, key: str, batch: Batch) -> Rebuilt:
     before = digest_of(connection, of.tables, key)
     for _, delete in of.tables:
         connection.execute(delete, (key,))
+    reached("rebuilding a run")
     of.fold(connection, connection, key)
     after = digest_of(connection, of.tables, key)
     is_right = after.value() == before.value()

@@ -15,6 +15,7 @@ from harness.errors import HarnessError, LedgerUnavailable
 from harness.journal import Recorded
 from ledger.deciding import Setting
 from ledger.errors import LedgerError
+from ledger.failpoints import reached
 from ledger.prepared import Append
 from ledger.store import statements
 from ledger.store.batch import Batch
@@ -158,12 +159,16 @@ class SqliteStore:
             raise LedgerUnavailable("the clock shows a time before 1970")
         with self._held(self._lock_timeout_s):
             try:
+                reached("before begin")
                 self._connection.execute(statements.BEGIN)
                 try:
+                    reached("after begin")
                     self._heads.begin()
                     batch = Batch(self._connection, self._heads, self._setting, now_us)
                     yield batch
+                    reached("before commit")
                     self._connection.execute("COMMIT")
+                    reached("after commit")
                 except BaseException as error:
                     self._roll_back()
                     if not isinstance(error, HarnessError | LedgerError):
@@ -199,7 +204,9 @@ class SqliteStore:
         self._commits = self._bytes = 0
         try:
             self._connection.execute("PRAGMA busy_timeout = 0")
+            reached("before checkpoint")
             (is_busy, *_) = self._connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()
+            reached("after checkpoint")
             return not is_busy
         except sqlite3.Error as error:
             log.warning("the ledger could not be checkpointed: %s", error)

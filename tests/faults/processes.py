@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import sqlite3
 from collections.abc import Callable
@@ -36,21 +37,40 @@ def start(program: Callable[..., Any], *args: object) -> Program:
 
 def links_of(path: Path, run_id: str) -> list[bytes]:
     """The links of a run's events, recomputed from what is stored; every row is checked against it."""
-    connection = sqlite3.connect(path)
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        _check_file(connection)
+        return _recomputed(connection, f"r:{run_id}")
+
+
+def links_of_all(path: Path) -> dict[str, list[bytes]]:
+    """The same of every stream; nobody may be in the middle of a transaction."""
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None, timeout=0)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        _check_file(connection)
+        assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+        streams = connection.execute("SELECT stream_id FROM stream UNION SELECT stream_id FROM event").fetchall()
+        links = {stream_id: _recomputed(connection, stream_id) for (stream_id,) in streams}
+        connection.execute("ROLLBACK")
+        return links
+
+
+def _check_file(connection: sqlite3.Connection) -> None:
     assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    positions = [row[0] for row in connection.execute("SELECT pos FROM event ORDER BY pos")]
+    assert positions == list(range(1, len(positions) + 1))
+
+
+def _recomputed(connection: sqlite3.Connection, stream_id: str) -> list[bytes]:
     (ledger_id,) = connection.execute("SELECT value FROM ledger_meta WHERE key = 'ledger_id'").fetchone()
-    link = genesis_link(ledger_id, f"r:{run_id}")
+    link = genesis_link(ledger_id, stream_id)
     links: list[bytes] = []
     columns = "seq, recorded_us, body, body_hash, link"
-    rows = connection.execute(f"SELECT {columns} FROM event WHERE run_id = ? ORDER BY seq", (run_id,))
+    rows = connection.execute(f"SELECT {columns} FROM event WHERE stream_id = ? ORDER BY seq", (stream_id,))
     for seq, recorded_us, body, stored_hash, stored_link in rows:
         assert seq == len(links) + 1
         link = next_link(link, seq, recorded_us, body_hash(body))
         assert (stored_hash, stored_link) == (body_hash(body), link)
         links.append(link)
-    head = connection.execute("SELECT head_seq, head_link FROM stream WHERE run_id = ?", (run_id,)).fetchone()
+    head = connection.execute("SELECT head_seq, head_link FROM stream WHERE stream_id = ?", (stream_id,)).fetchone()
     assert head == ((len(links), links[-1]) if links else None)
-    positions = [row[0] for row in connection.execute("SELECT pos FROM event ORDER BY pos")]
-    assert positions == list(range(1, len(positions) + 1))
-    connection.close()
     return links

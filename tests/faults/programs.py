@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
-from ledger import Ledger, LedgerReader
+from ledger import Ledger, LedgerReader, WriterLimits, failpoints
 from tests.ledger.scripted import ScriptedRun
 
 NOBODY = 65534
@@ -28,6 +29,34 @@ async def append(pipe: Connection, path: str, run_id: str) -> None:
             started = ledger.journal.submit(tool.start(f"input {run.events_made}")).result()
             pipe.send((started.last_seq, started.head_link))
             ledger.journal.submit(tool.succeed("x" * 2_000))
+
+
+async def die_at(pipe: Connection, path: str, point: failpoints.Point, times: int) -> None:
+    """Do everything that a ledger can do, and die when the point is reached for the so manieth time."""
+    reached = 0
+
+    def die() -> None:
+        nonlocal reached
+        reached += 1
+        if reached == times:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    failpoints.arm(point, die)
+    async with await Ledger.open(path, limits=WriterLimits(rest_after_s=0.02)) as ledger:
+        for number in range(3):
+            run = ScriptedRun(f"run-{number}", f"session-{number % 2}", writer_id=f"w{number}")
+            submissions = [run.start(), run.transition("planner")]
+            for _ in range(5):
+                tool = run.attempt()
+                submissions += [tool.start(f"words of {run.run_id}"), tool.succeed("x" * 500)]
+            for submission in submissions:
+                recorded = ledger.journal.submit(submission).result()
+                pipe.send((run.run_id, recorded.last_seq, recorded.head_link))
+        await ledger.record_feedback("session-0", "run-0", useful=True, comment="thanks")
+        await ledger.rebuild()
+        await asyncio.sleep(0.1)  # nothing is to do, and so a checkpoint is
+        await ledger.erase(session="session-1")
+    pipe.send("closed")
 
 
 async def erase(pipe: Connection, path: str, session_id: str) -> None:

@@ -1,0 +1,124 @@
+"""`kill -9` at every named moment: afterwards nothing acknowledged is missing, and nothing is half done."""
+
+import shutil
+import signal
+import sqlite3
+
+import pytest
+
+from ledger import Ledger
+from ledger.failpoints import POINTS
+from ledger.migrate import ensure_current, lock_of
+from tests.faults import programs
+from tests.faults.processes import links_of_all, start
+from tests.ledger.blank import blank_at
+from tests.ledger.scripted import ScriptedRun
+from tests.ledger.tables import dump
+
+MIGRATING = [("migration step", 1), ("migration step", 3), ("before migration commit", 1)]
+"""Points, and how many times each is passed before."""
+LATE = {"before begin": 40, "after begin": 40, "between rows": 40, "before commit": 40, "after commit": 40}
+"""Points that are reached again and again."""
+SELDOM = [point for point in POINTS if point not in LATE and "migration" not in point]
+
+
+@pytest.fixture(scope="module")
+def left_behind(tmp_path_factory):
+    """A ledger of a process that has gone: two runs are open, and the row of a third was tampered with."""
+    path = blank_at(tmp_path_factory.mktemp("faults") / "left.db")
+
+    async def leave():
+        async with await Ledger.open(path) as ledger:
+            for number in range(2):
+                run = ScriptedRun(f"left-{number}", writer_id=f"l{number}")
+                ledger.journal.submit(run.start()).result()
+                ledger.journal.submit(run.attempt().start("words of the dead")).result()
+            for submission in ScriptedRun("left-done", writer_id="l3").whole():
+                ledger.journal.submit(submission).result()
+
+    programs.run(leave)
+    connection = sqlite3.connect(path)
+    connection.execute("UPDATE diagnosis_run SET step_count = 99 WHERE run_id = 'left-done'")
+    connection.commit()
+    connection.close()
+    return path
+
+
+def die_at(path, point, times):
+    """What it had acknowledged when it died."""
+    program = start(programs.die_at, str(path), point, times)
+    said = []
+    try:
+        while True:
+            said.append(program.pipe.recv())
+    except (EOFError, OSError):
+        pass
+    program.process.join(30)
+    program.pipe.close()
+    assert program.process.exitcode == -signal.SIGKILL, f"{point} was not reached {times} times: {said[-1:]}"
+    return said
+
+
+def rows_of_others(connection, run_id):
+    return {table: [row for row in rows if run_id not in row] for table, rows in dump(connection).items()}
+
+
+async def check(path, acknowledged, tampered):
+    """Everything that must hold after a death at whatever moment."""
+    links = links_of_all(path)
+    assert all(links[f"r:{run_id}"][seq - 1] == link for run_id, seq, link in acknowledged)
+    async with await Ledger.open(path) as ledger:
+        assert (await ledger.recover()).ended == ()
+        connection = sqlite3.connect(path)
+        ends = connection.execute(
+            "SELECT stream.run_id, count(event.seq), max(event.seq) = head_seq, owner_id FROM stream"
+            " LEFT JOIN event ON event.stream_id = stream.stream_id AND type = 'run.terminated'"
+            " WHERE kind = 'run' GROUP BY stream.stream_id"
+        ).fetchall()
+        assert all(end[1] == 1 and end[3] is None for end in ends)
+        live = rows_of_others(connection, tampered)
+        assert set((await ledger.rebuild()).runs_changed) <= {tampered}
+        assert (await ledger.rebuild()).is_clean
+        assert rows_of_others(connection, tampered) == live
+        connection.close()
+        if any(run_id == "run-1" for run_id, *_ in ends):
+            await ledger.erase(session="session-1")
+        stage, problem = (await ledger.finish_erasures())[1:]
+        assert (stage, problem) in ((None, None), ("FILE", None))
+    after = links_of_all(path)
+    assert all(after[stream][: len(known)] == known for stream, known in links.items())
+    assert b"words of run-1" not in path.read_bytes()
+    assert sorted(file.name for file in path.parent.iterdir()) == [path.name, f"{path.name}.lock"]
+    return ends
+
+
+@pytest.mark.parametrize(("point", "times"), [*((point, 1) for point in SELDOM), *LATE.items()])
+async def test_a_death_at_any_named_moment_leaves_all_that_was_acknowledged_and_nothing_half_done(
+    left_behind, tmp_path, point, times
+):  # E3, E5, E7
+    path = shutil.copy(left_behind, tmp_path / "runs.db")
+    acknowledged = die_at(path, point, times)
+    ends = await check(path, acknowledged, tampered="left-done")
+    assert {f"left-{number}" for number in range(2)} <= {run_id for run_id, *_ in ends}
+    assert len(acknowledged) > (5 if point in LATE else -1)
+
+
+@pytest.mark.parametrize("revision", [None, "0001"])
+@pytest.mark.parametrize(("point", "times"), MIGRATING)
+async def test_a_death_in_the_middle_of_a_migration_leaves_the_ledger_as_it_was(tmp_path, point, times, revision):
+    path = tmp_path / "runs.db"
+    if revision is not None:
+        lock = lock_of(path)
+        ensure_current(path, lock, revision=revision)
+        lock.close()
+    assert die_at(path, point, times) == []
+    connection = sqlite3.connect(path)
+    tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    versions = connection.execute("SELECT * FROM alembic_version").fetchall() if tables else []
+    connection.close()
+    assert versions == ([] if revision is None else [(revision,)])
+    async with await Ledger.open(path) as ledger:
+        for submission in ScriptedRun().whole():
+            ledger.journal.submit(submission).result()
+        assert (await ledger.rebuild()).is_clean
+    assert len(links_of_all(path)["r:run-1"]) == 13
