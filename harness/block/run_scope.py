@@ -203,8 +203,8 @@ class RunScope:
             fields, sealed, _ = keep_content(Accounts(live), "error", self._said)
             fields["error_type"] = error_type(error)
         if decision.excess is not None:
-            excess = decision.excess
-            fields |= {"resource": excess.resource, "used": excess.used, "limit": excess.limit}
+            figures = decision.excess.as_fields()
+            fields |= {name: figures[name] for name in ("resource", "used", "limit")}
         end = live.event(
             e.RunTerminated,
             boundary=live.once("termination"),

@@ -21,6 +21,7 @@ from harness import (
 )
 from harness.budget.prices import MAX_PRICE_MICROS
 from harness.budget.usage import MAX_REPORTED_TOKENS
+from harness.events.base import MAX_SAFE_INTEGER
 from tests.harness.fakes import HandJournal, each, harness_over, left_with, limits, only, say, types
 
 PRICES = PriceTable(
@@ -179,3 +180,18 @@ async def test_an_observed_limit_on_cost_is_only_told(harness: Harness, journal:
     would = only(journal.events("r"), "limit.would_reject")
     assert (would.resource, would.used, would.limit) == ("cost_micros", 150, 1)
     assert types(journal.events("r")).count("attempt.started") == 2
+
+
+async def test_a_cost_above_what_an_event_can_hold_still_ends_the_run(journal):  # H4a, H5, D9
+    dearest = Price(input_micros_per_million=MAX_PRICE_MICROS, output_micros_per_million=MAX_PRICE_MICROS)
+    harness = harness_over(journal, prices=PriceTable("1", "USD", {"m": dearest}))
+    tokens = limits(
+        cost_micros=MAX_SAFE_INTEGER, **dict.fromkeys(("input_tokens", "output_tokens", "total_tokens"), 10**15)
+    )
+    with left_with(RunEnded, match="cost_micros 18014398509481982 of 9007199254740991"):
+        async with harness.run(session_id="s", run_id="r", limits=tokens, timeout_s=60) as run:
+            for _ in range(3):
+                most = {"tokens_in": MAX_REPORTED_TOKENS, "tokens_out": MAX_REPORTED_TOKENS}
+                await harness.model(run, "planner", ask, args=most, model="m")
+    end = only(journal.events("r"), "run.terminated")
+    assert (end.outcome, end.resource, end.used) == ("BUDGET_EXHAUSTED", "cost_micros", MAX_SAFE_INTEGER)
