@@ -20,7 +20,7 @@ from harness.context import RunContext, check_run
 from harness.deadline import check_timeout
 from harness.engine import Engine
 from harness.errors import InvalidInput
-from harness.ids import check_name
+from harness.ids import check_code, check_name
 from harness.live.ordinals import Ordinals
 from harness.options import GuardOptions, ModelOptions, ToolLabels, ToolOptions
 from harness.retry import OperationKind
@@ -189,6 +189,7 @@ class Calls:
         timeout_s: float | None,
         **labels: str | None,
     ) -> S:
+        operation = check_code("kind", operation)
         policy = check_run(run).retry_policies.of(operation)
         timeout_s = None if timeout_s is None else check_timeout("timeout_s", timeout_s)
         if args is not None and not isinstance(args, Mapping):
@@ -196,7 +197,8 @@ class Calls:
         named = dict(args or {})
         call = call or (lambda inside: fn(inside, **named))
         starts_here = is_streaming(fn) if start is ModelStream else is_async(fn)
-        ordinal = run.next_ordinal(kind, check_name("name", name))
+        name = check_name("name", name)
+        ordinal = run.next_ordinal(kind, name)
         crossing = Operation(
             kind, name, operation, policy, ordinal, named, call, starts_here, estimate, timeout_s=timeout_s, **labels
         )
@@ -225,7 +227,8 @@ class Calls:
         effect: str | None,
         timeout_s: float | None,
     ) -> S:
-        if not is_limited(check_run(run).live.state, tool_resource(check_tool_name("tool", name))):
+        name = check_tool_name("tool", name)
+        if not is_limited(check_run(run).live.state, tool_resource(name)):
             raise InvalidInput("tool", f"{name} has no limit: give limits.per_tool[{name!r}] or per_tool_default")
         labels = {
             "call_id": None if call_id is None else check_name("call_id", call_id),

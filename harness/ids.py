@@ -37,7 +37,7 @@ def check_id(field: str, value: object) -> str:
         raise InvalidInput(field, f"must be at most {MAX_ID_CHARS} characters, not {len(value)}")
     if not _ID.fullmatch(value):
         raise InvalidInput(field, "must begin with a letter or digit and hold only letters, digits, '.', '_' and '-'")
-    return value
+    return _plain(value)
 
 
 def is_code(value: object) -> TypeGuard[str]:
@@ -49,14 +49,19 @@ def check_code(field: str, value: object) -> str:
     """`value` if it is a code, else `InvalidInput`."""
     if not is_code(value):
         raise InvalidInput(field, "must begin with a letter and hold 1 to 64 letters, digits, '_' or '.'")
-    return value
+    return _plain(value)
 
 
 def check_name(field: str, value: object) -> str:
     """`value` if it is 1 to 256 printable ASCII characters and not blank, else `InvalidInput`."""
     if not isinstance(value, str) or not _NAME.fullmatch(value) or not value.strip():
         raise InvalidInput(field, f"must be 1 to {MAX_NAME_CHARS} printable ASCII characters, and not blank")
-    return value
+    return _plain(value)
+
+
+def _plain(value: str) -> str:
+    """The characters alone: a member of an enumeration that is a string, too, looks otherwise where it is formatted."""
+    return str.__str__(value)
 
 
 SYSTEM_STREAM = "sys"

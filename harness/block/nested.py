@@ -37,7 +37,7 @@ class NestedScope:
             raise InvalidInput("limits", "must hold a limit where timeout_s is not given: a scope narrows something")
         self._run = check_run(run)
         self._name = check_name("name", name)
-        self._ordinal = run.next_ordinal("scope", name)
+        self._ordinal = run.next_ordinal("scope", self._name)
         self._scope: LiveScope | None = None
 
     def __enter__(self) -> RunContext:

@@ -83,7 +83,7 @@ class Request:
             e.AttemptStarted,
             **self._named,
             scope_id=self._run.accounts.scope_id,
-            operation=str(operation.operation),
+            operation=operation.operation,
             attempt=self._number,
             max_attempts=operation.policy.max_attempts,
             model=operation.model,

@@ -62,10 +62,10 @@ class ScopeLimits:
             raise InvalidInput(
                 "limits.per_tool", f"must name at most {MAX_TOOLS_WITH_LIMITS} tools, not {len(self.per_tool)}"
             )
-        for tool, limit in self.per_tool.items():
-            check_tool_name("limits.per_tool", tool)
+        per_tool = {check_tool_name("limits.per_tool", tool): limit for tool, limit in self.per_tool.items()}
+        for tool, limit in per_tool.items():
             _check_limit(f"limits.per_tool[{tool}]", limit)
-        object.__setattr__(self, "per_tool", MappingProxyType(dict(self.per_tool)))
+        object.__setattr__(self, "per_tool", MappingProxyType(per_tool))
         object.__setattr__(self, "observe", _check_observe(self.observe, self._figures()))
 
     def as_map(self) -> dict[str, int]:

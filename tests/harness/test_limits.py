@@ -1,6 +1,7 @@
 """What limits may be, which of them only observe, and what repeats too often (SPEC H4, D13)."""
 
 import asyncio
+import enum
 from dataclasses import dataclass
 from typing import Any
 
@@ -233,3 +234,18 @@ def test_only_so_many_distinct_calls_are_remembered_and_the_latest_of_them(monke
 def test_limits_of_a_run_can_be_those_of_a_scope():  # D5: a scope has the same resources
     assert isinstance(limits(), ScopeLimits)
     assert {*Limits.__dataclass_fields__} == {*ScopeLimits.__dataclass_fields__}
+
+
+class Tools(str, enum.Enum):  # noqa: UP042 - a `StrEnum` looks right by itself
+    """As applications spell their names; `f"{Tools.LOOK}"` is `Tools.LOOK`."""
+
+    LOOK = "look"
+
+
+@pytest.mark.parametrize(("named", "called"), [(Tools.LOOK, "look"), ("look", Tools.LOOK), (Tools.LOOK, Tools.LOOK)])
+async def test_a_tool_has_one_limit_however_its_name_is_spelled(journal, harness, named, called):  # H4
+    with left_with(RunEnded, match="tool:look 1 of 1"):
+        async with harness.run(session_id="s", run_id="r", limits=limits(per_tool={named: 1}), timeout_s=60) as run:
+            for _ in range(2):
+                await harness.tool(run, called, say)
+    assert only(journal.events("r"), "run.started").limits["tool:look"] == 1
