@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from harness import events as e
@@ -79,7 +80,7 @@ async def _tell(
     attempt: Attempt, event: e.AttemptEvent, result: Any = None, error: BaseException | None = None
 ) -> None:
     engine, run = attempt.engine, attempt.run
-    observed = Observed(run, event, attempt.operation.args, result, error)
+    observed = Observed(run, event, MappingProxyType(attempt.operation.args), result, error)
     for observer in engine.observers:
         try:
             await call_hook(engine.threads, observer, observed, engine.hook_timeout_s)

@@ -50,12 +50,11 @@ async def call_hook(threads: ToolThreads, hook: Hook, subject: object, timeout_s
     It runs in a task of its own, so it can cancel itself only. A cancellation of the calling task goes on.
     """
     asked = asyncio.ensure_future(_answer(threads, hook, subject))
+    asked.add_done_callback(_forget)
     try:
         await asyncio.wait({asked}, timeout=timeout_s)
     finally:
-        if not asked.done():
-            asked.add_done_callback(_forget)
-            asked.cancel()
+        asked.cancel()
     if not asked.done():
         raise TimeoutError(f"no answer in {timeout_s} s")
     if asked.cancelled():
@@ -64,15 +63,29 @@ async def call_hook(threads: ToolThreads, hook: Hook, subject: object, timeout_s
 
 
 async def _answer(threads: ToolThreads, hook: Hook, subject: object) -> Any:
-    if is_async(hook):
-        return await hook(subject)
-    answered = threads.submit(partial(hook, subject))
     try:
-        answer = await result_of(answered)
+        answer = hook(subject) if is_async(hook) else await _on_thread(threads, partial(hook, subject))
+        return await answer if inspect.isawaitable(answer) else answer
+    except (Exception, asyncio.CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit):
+        # The last two mean the program where they are raised in its loop.
+        raise
+    except BaseException as error:
+        raise _raised(error) from error
+
+
+async def _on_thread(threads: ToolThreads, call: partial[Any]) -> Any:
+    answered = threads.submit(call)
+    try:
+        return await result_of(answered)
     except asyncio.CancelledError:
         answered.cancel()
         raise
-    return await answer if inspect.isawaitable(answer) else answer
+    except (KeyboardInterrupt, SystemExit) as error:
+        raise _raised(error) from error
+
+
+def _raised(error: BaseException) -> TypedFailure:
+    return TypedFailure(FailureType.UNKNOWN, f"the hook raised {type(error).__name__}")
 
 
 def _forget(asked: asyncio.Future[Any]) -> None:

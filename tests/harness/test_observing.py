@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness import CancelReason, Harness, Observed, RunContext, RunEnded
+from harness import CancelReason, Harness, Observed, RunContext, RunEnded, ToolDenied
 from harness.retry import FailureType, TypedFailure
 from tests.harness.fakes import (
     HandJournal,
@@ -238,3 +238,40 @@ async def test_a_coroutine_that_is_thrown_away_waits_for_no_observer(journal, ob
         call.close()
     assert seen.types == ["attempt.started"]
     assert only(journal.events("r"), "attempt.failed").error_type == "GeneratorExit"
+
+
+async def test_no_observer_changes_what_an_operation_gets(journal):
+    def meddle(observed: Observed) -> None:
+        observed.arguments["path"] = "elsewhere"  # type: ignore[index]
+
+    harness = harness_over(journal, observers=(meddle,))
+    async with harness.run(**RUN) as run:
+        assert await harness.tool(run, "look", say, args={"path": "here"}) == {"path": "here"}
+
+
+class Outcry(BaseException):
+    """No `Exception`, as those of test frameworks and other loops are none."""
+
+
+async def cry(asked: object) -> None:
+    raise Outcry
+
+
+def cry_on_thread(asked: object) -> None:
+    raise Outcry
+
+
+def exit_on_thread(asked: object) -> None:
+    raise SystemExit(3)
+
+
+@pytest.mark.parametrize("hook", [cry, cry_on_thread, exit_on_thread])
+async def test_whatever_a_hook_raises_no_observer_stops_a_run_and_every_policy_denies(journal, hook):
+    harness = harness_over(journal, observers=(hook,))
+    async with harness.run(**RUN) as run:
+        assert await harness.tool(run, "look", say, args={"n": 1}) == {"n": 1}
+    harness = harness_over(journal, policies=(hook,))
+    async with harness.run(**RUN | {"run_id": "r2"}) as run:
+        with pytest.raises(ToolDenied, match="POLICY_FAILED"):
+            await harness.tool(run, "look", say)
+    assert only(journal.events("r2"), "policy.decided").reason == "POLICY_FAILED"
