@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass
 
@@ -62,6 +61,6 @@ def check_timeout(field: str, value: object) -> float:
     """Seconds as a float, or `InvalidInput` that names `field`."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidInput(field, f"must be a number of seconds, not {type(value).__name__}")
-    if not math.isfinite(value) or not 0 < value <= MAX_TIMEOUT_S:
+    if not 0 < value <= MAX_TIMEOUT_S:
         raise InvalidInput(field, f"must be above 0 and at most {MAX_TIMEOUT_S} seconds, not {value!r}")
     return float(value)

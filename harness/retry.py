@@ -136,6 +136,9 @@ class RetryPolicy:
     base_delay_s: float = 0.1
     max_delay_s: float = 2.0
 
+    def __init_subclass__(cls) -> None:
+        raise TypeError("a RetryPolicy is what its figures say: there is no subclass that could loosen it")
+
     def __post_init__(self) -> None:
         kind = check_code("kind", self.kind)
         ceiling = ATTEMPT_CEILINGS.get(kind, MAX_ATTEMPTS)
@@ -180,6 +183,9 @@ class RetryPolicies:
         },
         hash=False,
     )
+
+    def __init_subclass__(cls) -> None:
+        raise TypeError("RetryPolicies are what their mapping says: there is no subclass that could loosen them")
 
     def __post_init__(self) -> None:
         if not isinstance(self.by_kind, Mapping):

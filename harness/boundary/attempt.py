@@ -174,7 +174,7 @@ class Attempt:
         if was_passed_on:
             return None, "OUTPUT_PASSED_ON"
         delay_s = max(policy.delay_s(self.number, self.engine.ids.fraction()), told.retry_after_s or 0.0)
-        if delay_s * 1e9 >= self.run.deadline.remaining_ns(self.engine.monotonic_clock):
+        if delay_s >= self.run.deadline.remaining_ns(self.engine.monotonic_clock) / 1e9:
             return None, FailureType.DEADLINE_EXCEEDED.value
         return delay_s, None
 

@@ -26,6 +26,9 @@ class TokenUsage:
     input_tokens: int | None = None
     output_tokens: int | None = None
 
+    def __init_subclass__(cls) -> None:
+        raise TypeError("a TokenUsage is two counts: there is no subclass that could report others")
+
     def __post_init__(self) -> None:
         for name in ("input_tokens", "output_tokens"):
             value = getattr(self, name)

@@ -42,7 +42,7 @@ NO_LIMITS: list[Any] = [None, {}, ScopeLimits(tool_calls=1)]
 NO_POLICIES: list[Any] = [{}, "none", 7]
 NO_MAPPINGS: list[Any] = [[], "a=b", 7]
 NO_OUTCOMES: list[Any] = ["FAILED", None]
-NO_SECONDS: list[Any] = [0, -1, True, "60", float("inf"), float("nan"), 400 * 24 * 3600]
+NO_SECONDS: list[Any] = [0, 10**400, -1, True, "60", float("inf"), float("nan"), 400 * 24 * 3600]
 
 
 def told(refused: InvalidInput, field: str, said: str) -> None:

@@ -25,6 +25,7 @@ from harness import (
     RetryPolicy,
     RunContext,
     RunEnded,
+    TokenUsage,
     TypedFailure,
 )
 from harness.retry import tell
@@ -402,3 +403,18 @@ def test_policies_have_one_digest_that_another_language_can_make():  # E11, D21
 def test_a_delay_out_of_range_is_refused_where_it_is_given(delay_s: float):  # H6
     with pytest.raises(InvalidInput, match="max_delay_s"):
         RetryPolicy(OperationKind.INTENT_ROUTER, 2, TECHNICAL_FAILURES, max_delay_s=delay_s)
+
+
+@pytest.mark.parametrize("kind", [RetryPolicy, RetryPolicies, TokenUsage])
+def test_no_subclass_loosens_a_policy_or_reports_other_tokens(kind: type):  # H4a, H6
+    with pytest.raises(TypeError, match="there is no subclass"):
+        type("Loose", (kind,), {"permits": lambda *_: True})
+
+
+async def test_a_delay_beyond_every_number_is_past_the_deadline(journal, clock, slept):  # CASES 15
+    late = TypedFailure(FailureType.RATE_LIMITED, "wait", retry_after_s=10**400)
+    harness = harness_over(journal, clock)
+    with left_with(TypedFailure, match="wait"):
+        async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
+            await harness.model(run, "router", Flaky(late), kind=OperationKind.INTENT_ROUTER)
+    assert only(journal.events("r"), "retry.refused").reason == "DEADLINE_EXCEEDED"
