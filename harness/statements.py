@@ -79,7 +79,7 @@ class Statements:
             try:
                 if said.is_kept and size_bytes:
                     self.reserve_bytes(run, size_bytes, name="answer")
-            except ScopeExhausted:
+            except (InvalidInput, ScopeExhausted):
                 live.answer = None
                 raise
             live.answer = said

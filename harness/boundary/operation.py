@@ -94,5 +94,8 @@ def is_streaming(fn: Callable[..., Any]) -> bool:
 
 def reported_usage(result: object) -> TokenUsage | None:
     """The `TokenUsage` that a reply carries as its `usage`, or None: unknown."""
-    usage = getattr(result, "usage", None)
+    try:
+        usage = getattr(result, "usage", None)
+    except Exception:  # noqa: BLE001 - the reply is the application's, and so is what its properties raise
+        return None
     return usage if isinstance(usage, TokenUsage) else None

@@ -309,3 +309,29 @@ async def test_an_attempt_ends_once_though_it_is_told_so_twice(harness: Harness,
             attempt.finish_late(None, None)
     ends = [name for name in types(journal.events("r")) if name.startswith("attempt.")]
     assert ends == ["attempt.started", "attempt.abandoned", "attempt.finished_late"]
+
+
+async def test_an_answer_that_is_refused_was_not_given(journal, harness):
+    async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
+        deep = run
+        for _ in range(5):
+            deep = deep.branch("x" * 250)
+        with pytest.raises(InvalidInput, match="boundary must be at most 1024 characters"):
+            harness.answer(deep, "because")
+        harness.answer(run, "because")
+    assert only(journal.events("r"), "answer.recorded").answer_stored
+
+
+async def test_a_reply_whose_usage_cannot_be_read_has_unknown_usage(journal, harness):  # H4a
+    class Broken:
+        @property
+        def usage(self) -> object:
+            raise LookupError("what was said")
+
+    async def ask(run: RunContext) -> Broken:
+        return Broken()
+
+    async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
+        await harness.model(run, "planner", ask)
+    assert not only(journal.events("r"), "usage.settled").complete
+    assert journal.state("r").usage_unknown_count == 1
