@@ -11,9 +11,9 @@ from ledger import ContentNotFound, ErasureLimits, RunNotFound, SessionNotFound,
 from ledger.erasing import CONTENTS_AT_ONCE
 from tests.contract.bytes_on_disk import found_in
 from tests.contract.databases import Refused
+from tests.contract.test_system_stream import recomputed
 from tests.ledger.scripted import ScriptedRun
 from tests.ledger.tables import dump
-from tests.ledger.test_system_stream import recomputed
 
 LIMITS = Limits(
     model_calls=100,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import LedgerUnavailable
-from ledger import Ledger, remembered
+from ledger import ConstraintViolated, Ledger, remembered
 from ledger.store import heads, sqlite
 from tests.ledger.blank import blank_at
 from tests.ledger.scripted import ScriptedRun
@@ -139,3 +139,13 @@ async def test_after_a_checkpoint_that_failed_the_store_still_waits_for_others(p
         job = ledger.journal.run(lambda batch: batch.connection.execute("PRAGMA busy_timeout").fetchone())
         assert job.result() == (5_000,)
     assert "could not be checkpointed" in caplog.text
+
+
+def test_what_the_database_refuses_is_our_error_with_the_rule_it_broke(ledger):
+    def spoil(batch):
+        batch.connection.execute("UPDATE event SET body = x'00' WHERE pos = 1")
+
+    ledger.journal.submit(ScriptedRun().start()).result()
+    error = ledger.journal.run(spoil).exception()
+    assert isinstance(error, ConstraintViolated)
+    assert (error.rule, error.detail) == ("event_immutable", "an event is never changed")

@@ -7,7 +7,6 @@ is settled by the ids of its events, which are stored all or none (SPEC D22).
 from __future__ import annotations
 
 import asyncio
-import itertools
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
@@ -49,6 +48,26 @@ MAX_SESSIONS = 10_000
 """Sessions remembered as being there."""
 
 
+class _SameAgain:
+    """A setting for a job that may be asked several times: the events it writes have the same ids each time."""
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = replace(setting, new_event_id=self._next)
+        self._new_event_id = setting.new_event_id
+        self._made: list[str] = []
+        self._given = 0
+
+    def begin(self) -> None:
+        """The job is asked."""
+        self._given = 0
+
+    def _next(self) -> str:
+        if self._given == len(self._made):
+            self._made.append(self._new_event_id())
+        self._given += 1
+        return self._made[self._given - 1]
+
+
 class Appends:
     """The writes of one open ledger; everything runs in one loop."""
 
@@ -84,6 +103,7 @@ class Appends:
         draft is done in the same transaction.
         """
         until_s = asyncio.get_running_loop().time() + self._settle_timeout_s
+        ids = _SameAgain(self.setting)
         seen = self._recall(run_id, begins)
         sent: list[tuple[Draft, T]] = []
         while True:
@@ -92,7 +112,7 @@ class Appends:
                 for draft, result in sent:
                     if await self._is_written(connection, draft):
                         return result
-                draft, result = await self._ask(connection, job, seen)
+                draft, result = await self._ask(connection, job, seen, ids)
                 if not draft.events:
                     return result
                 sent.append((draft, result))
@@ -130,12 +150,13 @@ class Appends:
             return Seen(self._sessions)
         return Seen(self._sessions, {run_id: known.head if known is not None else None})
 
-    async def _ask(self, connection: asyncpg.Connection[Any], job: Job[T], seen: Seen) -> tuple[Draft, T]:
+    async def _ask(
+        self, connection: asyncpg.Connection[Any], job: Job[T], seen: Seen, ids: _SameAgain
+    ) -> tuple[Draft, T]:
         """A draft and what the job says of it. What is refused on what is only remembered is asked once more."""
-        minted: list[str] = []
         while True:
-            setting = replace(self.setting, new_event_id=_minted_once(minted, self.setting.new_event_id))
-            draft = Draft(seen, setting, self._now_us())
+            ids.begin()
+            draft = Draft(seen, ids.setting, self._now_us())
             try:
                 result = job(draft)
             except Unseen as unseen:
@@ -176,19 +197,6 @@ class Appends:
         if now_us < 0:
             raise LedgerUnavailable("the clock shows a time before 1970")
         return now_us
-
-
-def _minted_once(minted: list[str], mint: Callable[[], str]) -> Callable[[], str]:
-    """Whoever is asked again about the same decision names its events as before, so that they can be looked up."""
-    numbers = itertools.count()
-
-    def next_id() -> str:
-        number = next(numbers)
-        if number == len(minted):
-            minted.append(mint())
-        return minted[number]
-
-    return next_id
 
 
 def _attempt_all(appends: Sequence[Append], draft: Draft) -> list[Recorded | Exception]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 import asyncpg
@@ -10,10 +9,8 @@ import asyncpg
 from ledger.store.postgres.faults import FAULTS
 from ledger.store.postgres.place import PostgresPlace
 
-log = logging.getLogger(__name__)
-
 GOODBYE_TIMEOUT_S = 2.0
-CHECK = "SELECT current_setting('synchronous_commit'), current_setting('fsync')"
+CHECK = "SELECT current_setting('synchronous_commit')"
 DURABLE = "SET synchronous_commit = on"
 
 
@@ -54,8 +51,5 @@ class Link:
 
 async def _make_durable(connection: asyncpg.Connection[Any]) -> None:
     """Whatever the server, the database or the user have been set to (SPEC E3)."""
-    ((synchronous_commit, fsync),) = await connection.fetch(CHECK)
-    if synchronous_commit == "off":
+    if await connection.fetchval(CHECK) == "off":
         await connection.execute(DURABLE)
-    if fsync == "off":
-        log.warning("the server runs with fsync off: what it acknowledges can be lost when it crashes")

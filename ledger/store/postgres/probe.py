@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import asyncpg
@@ -10,6 +11,8 @@ from ledger.errors import LedgerMissing, LedgerNotMigrated, LedgerUnreadable, No
 from ledger.store.identity import HEAD_REVISION, Identity, checked
 from ledger.store.postgres.faults import FAULTS, unusable
 from ledger.store.postgres.place import PostgresPlace
+
+log = logging.getLogger(__name__)
 
 VERSION_MIN = 150_000
 """Of the server."""
@@ -49,6 +52,8 @@ async def identify_on(connection: asyncpg.Connection[Any], place: PostgresPlace)
     found = int(await connection.fetchval("SELECT current_setting('server_version_num')"))
     if found < VERSION_MIN:
         raise LedgerUnreadable(place, f"is on PostgreSQL {found // 10_000}, and 15 is needed")
+    if await connection.fetchval("SELECT current_setting('fsync')") == "off":
+        log.warning("%s runs with fsync off: what it acknowledges can be lost when it crashes", place)
     if await connection.fetchval(COUNT_TABLES) == 0:
         return None
     try:
