@@ -10,15 +10,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from harness import events as e
-from harness.errors import InvalidInput, LedgerUnavailable
+from harness.errors import LedgerUnavailable
 from harness.events.base import MAX_SAFE_INTEGER
-from harness.ids import check_code, check_id, check_name, run_stream
+from harness.ids import run_stream
 from ledger.failpoints import reached
 
 log = logging.getLogger(__name__)
@@ -30,8 +29,6 @@ CONTENTS_AT_ONCE = 500
 BYTES_AT_ONCE = 32 * 1024 * 1024
 """So many bytes end a transaction: what is overwritten goes through the log."""
 POLL_S = 0.05
-
-_DIGEST = re.compile("[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,33 +152,6 @@ class ErasingStore(Protocol):
         """Say in some runs that all is done, and at last in the ledger's own stream; whether more is to be said."""
 
 
-def order_for(
-    *, run: tuple[str, str] | None, session: str | None, digest: str | None, actor: str | None, reason: str
-) -> Order:
-    """An order that may be given: a run, a session, or one content, wherever it is or in that run."""
-    if (run is None and session is None and digest is None) or (session is not None and (run or digest)):
-        raise InvalidInput("erase", "needs one of run, session and digest; of these, run and digest go together")
-    said = Order("RUN", check_code("reason", reason), None if actor is None else check_name("actor", actor))
-    if session is not None:
-        return replace(said, scope="SESSION", of_session_id=check_id("session_id", session))
-    if run is not None:
-        session_id, run_id = run
-        said = replace(said, of_session_id=check_id("session_id", session_id), of_run_id=check_id("run_id", run_id))
-    if digest is not None:
-        if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
-            raise InvalidInput("digest", "must be 64 digits from 0 to f")
-        said = replace(said, scope="DIGEST", digest=digest)
-    return said
-
-
-def retention_order(*, before_us: int, actor: str | None, reason: str) -> Order:
-    """An order for the contents of all runs that ended before a moment."""
-    if not -MAX_SAFE_INTEGER <= before_us <= MAX_SAFE_INTEGER:
-        raise InvalidInput("older_than_s", "leads to a moment beyond all time")
-    actor = None if actor is None else check_name("actor", actor)
-    return Order("RETENTION", check_code("reason", reason), actor, before_us=before_us)
-
-
 class Eraser:
     """Carries out orders on one ledger."""
 
@@ -228,6 +198,21 @@ class Eraser:
             if not is_taken:
                 await self._take(order, lambda _: None)
         return len(unfinished), *await self._clean(replace(self._limits, rewrite_bytes_max=MAX_SAFE_INTEGER))
+
+    async def repeat(self, orders: Sequence[Order], told: Iterable[tuple[str, str]]) -> None:
+        """Carry out what was decided, and done, in another copy of this ledger; `told` are erasures and streams.
+
+        What a decision means may be less here than it was there, as runs ended at other times: so it takes both.
+        """
+        for order in orders:
+            await self._store.decide(order)
+        known = {order.erasure_id: order for order in orders}
+        for erasure_id, stream_id in told:
+            rest: Sequence[str] = (stream_id,) if erasure_id in known else ()
+            while rest:
+                rest = (await self._store.take(known[erasure_id], rest)).rest
+        for order in orders:
+            await self._take(order, lambda _: None)
 
     async def tidy(self) -> None:
         """Clean up after erasures that could not come to their end before, as far as nobody is in the way now."""

@@ -136,6 +136,38 @@ class LedgerNotMigrated(LedgerFileError):
         super().__init__(place, f"has schema {found}, and {needed} is needed: run `tachograph migrate`")
 
 
+class LedgerNotLive(LedgerFileError):
+    """It can be read, but no more written: it is a backup, or it was moved, and two copies must not both go on."""
+
+    code = "ledger_not_live"
+
+    def __init__(self, place: Place, standing: str) -> None:
+        self.standing = standing
+        advice = {
+            "backup": "is a backup: `tachograph restore` makes a ledger of it",
+            "moved": "was moved elsewhere, and goes on there",
+        }
+        super().__init__(place, advice.get(standing, f"is {standing}, and cannot be written"))
+
+
+class LedgerDamaged(LedgerFileError):
+    """It is not what its events say."""
+
+    code = "ledger_damaged"
+
+    def __init__(self, place: Place, first: str, finding_count: int) -> None:
+        self.first = first
+        self.finding_count = finding_count
+        more = f", and {finding_count - 1:,} more" if finding_count > 1 else ""
+        super().__init__(place, f"is not what its events say: {first}{more}")
+
+
+class InvalidErasureList(LedgerFileError):
+    """A file is no list of erasures, or that of another ledger."""
+
+    code = "invalid_erasure_list"
+
+
 class NetworkFileSystem(LedgerFileError):
     """SQLite's locks cannot be relied upon there."""
 

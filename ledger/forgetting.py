@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from dataclasses import replace
 
 from harness.clock import WallClock
 from harness.errors import InvalidInput
 from harness.events import ErasureStage
-from ledger.erasing import Eraser, ErasureReport, order_for, retention_order
+from harness.events.base import MAX_SAFE_INTEGER
+from harness.ids import check_code, check_id, check_name
+from ledger.erasing import Eraser, ErasureReport, Order
+from ledger.erasures import ErasureList, decisions
+from ledger.reader import LedgerReader
+
+_DIGEST = re.compile("[0-9a-f]{64}")
 
 MAX_AGE_S = 100 * 366 * 24 * 3600
 
@@ -21,6 +29,11 @@ class Forgetting:
 
     _eraser: Eraser
     _clock: WallClock
+
+    @property
+    def reader(self) -> LedgerReader:
+        """Reads of the same ledger."""
+        raise NotImplementedError
 
     async def erase(
         self,
@@ -58,6 +71,13 @@ class Forgetting:
         order = retention_order(before_us=before_us, actor=actor, reason=reason)
         return await (self._eraser.preview(order) if dry_run else self._eraser.erase(order, on_progress))
 
+    async def repeat_erasures(self, erasures: ErasureList) -> int:
+        """Erase what was erased in another copy of this ledger, as far as this one does not know of it; how often."""
+        known = {str(fields["erasure_id"]) async for fields in decisions(self.reader)}
+        orders = [order for order in erasures.orders() if order.erasure_id not in known]
+        await self._eraser.repeat(orders, erasures.told())
+        return len(orders)
+
     async def finish_erasures(self) -> tuple[int, ErasureStage | None, str | None]:
         """Do what is left of erasures that were cut short, or that readers or the file's size were in the way of.
 
@@ -65,3 +85,30 @@ class Forgetting:
         whoever else wants to write waits meanwhile.
         """
         return await self._eraser.finish()
+
+
+def order_for(
+    *, run: tuple[str, str] | None, session: str | None, digest: str | None, actor: str | None, reason: str
+) -> Order:
+    """An order that may be given: a run, a session, or one content, wherever it is or in that run."""
+    if (run is None and session is None and digest is None) or (session is not None and (run or digest)):
+        raise InvalidInput("erase", "needs one of run, session and digest; of these, run and digest go together")
+    said = Order("RUN", check_code("reason", reason), None if actor is None else check_name("actor", actor))
+    if session is not None:
+        return replace(said, scope="SESSION", of_session_id=check_id("session_id", session))
+    if run is not None:
+        session_id, run_id = run
+        said = replace(said, of_session_id=check_id("session_id", session_id), of_run_id=check_id("run_id", run_id))
+    if digest is not None:
+        if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
+            raise InvalidInput("digest", "must be 64 digits from 0 to f")
+        said = replace(said, scope="DIGEST", digest=digest)
+    return said
+
+
+def retention_order(*, before_us: int, actor: str | None, reason: str) -> Order:
+    """An order for the contents of all runs that ended before a moment."""
+    if not -MAX_SAFE_INTEGER <= before_us <= MAX_SAFE_INTEGER:
+        raise InvalidInput("older_than_s", "leads to a moment beyond all time")
+    actor = None if actor is None else check_name("actor", actor)
+    return Order("RETENTION", check_code("reason", reason), actor, before_us=before_us)

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from harness.errors import LedgerUnavailable
 from harness.ids import IdSource, RandomIds
 from ledger.errors import LedgerUnreadable
-from ledger.store.identity import HEAD_REVISION, Identity
+from ledger.store.identity import HEAD_REVISION, Identity, require_live
 from ledger.store.lock import FileLock
 from ledger.store.place import check_file_system, check_single_name, prepare_folder
 from ledger.store.probe import identify, is_blank
@@ -43,6 +43,8 @@ def ensure_current(
     """
     with lock.held(OPEN_TIMEOUT_S):
         before = None if is_blank(path) else identify(path)
+        if before is not None:
+            require_live(path, before)
         if before is None or before.revision < revision:
             try:
                 _upgrade(path, revision, ids or RandomIds())

@@ -5,7 +5,18 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from ledger.compression import PREVIEW_BYTES, PREVIEW_STORED_BYTES
-from ledger.schema import Int, agent_step, chat_session, content, diagnosis_run, event, stream, tool_invocation
+from ledger.schema import (
+    Id,
+    Int,
+    agent_step,
+    chat_session,
+    content,
+    diagnosis_run,
+    event,
+    ledger_meta,
+    stream,
+    tool_invocation,
+)
 
 PREVIEW_CHARS = PREVIEW_BYTES // 4
 """No character of UTF-8 takes more than four bytes."""
@@ -110,3 +121,23 @@ EVENTS = (
     .order_by(event.c.seq)
     .limit(_limit)
 )
+
+_place = sa.tuple_(content.c.stream_id, content.c.erased_seq)
+_erased = (
+    sa.select(content.c.stream_id, content.c.erased_seq)
+    .distinct()
+    # Of contents that are there it is told without reading them that they are not erased.
+    .where(content.c.salt.is_(None), content.c.erased_seq.is_not(None))
+    .where(_place > sa.tuple_(sa.bindparam("stream_id", type_=Id), sa.bindparam("after_seq", type_=Int)))
+    .order_by(content.c.stream_id, content.c.erased_seq)
+    .limit(_limit)
+    .subquery()
+)
+ERASED_RUNS = (
+    sa.select(event.c.run_id, event.c.seq, event.c.body)
+    .join(_erased, sa.and_(event.c.stream_id == _erased.c.stream_id, event.c.seq == _erased.c.erased_seq))
+    .order_by(event.c.stream_id, event.c.seq)
+)
+"""The runs of which content was erased, and the events that say so."""
+
+LEDGER_ID = sa.select(ledger_meta.c.value).where(ledger_meta.c.key == "ledger_id")

@@ -128,6 +128,15 @@ class LedgerReader:
         """As `ledger.following.Source`."""
         return self._reads.tail()
 
+    async def ledger_id(self) -> str:
+        """The permanent id of the ledger."""
+        return await self._read(reading.ledger_id)
+
+    async def erased_runs(self, after: tuple[str, int] = ("", 0), limit: int = 200) -> list[tuple[str, int, str]]:
+        """Runs of which content was erased, at which position each says so, and the erasure; in order of streams."""
+        _check_number("limit", limit, 1, PAGE_EVENTS_MAX)
+        return await self._read(reading.erased_runs, after, limit)
+
     async def close(self) -> None:
         """Let go of the ledger, once the reads under way have ended; whoever reads later gets `LedgerUnreadable`."""
         self._is_closed = True

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import orjson
 import sqlalchemy as sa
 
 from harness.ids import SYSTEM_STREAM
@@ -76,6 +77,18 @@ def events(connection: sa.Connection, keys: Keys, after_seq: int, limit: int) ->
 def system_events(connection: sa.Connection, after_seq: int, limit: int) -> list[RecordedEvent]:
     """The events of the ledger's own stream after a position."""
     return _events(connection, SYSTEM_STREAM, after_seq, limit)
+
+
+def ledger_id(connection: sa.Connection) -> str:
+    """What the ledger calls itself, for ever."""
+    return str(connection.execute(query.LEDGER_ID).scalar_one())
+
+
+def erased_runs(connection: sa.Connection, after: tuple[str, int], limit: int) -> list[tuple[str, int, str]]:
+    """Runs of which content was erased, where each was told, and by which erasure; after a stream and a position."""
+    values = {"stream_id": after[0], "after_seq": after[1], "limit": limit}
+    rows = connection.execute(query.ERASED_RUNS, values)
+    return [(run_id, seq, orjson.loads(body)["erasure_id"]) for run_id, seq, body in rows]
 
 
 def _events(connection: sa.Connection, stream_id: str, after_seq: int, limit: int) -> list[RecordedEvent]:

@@ -33,6 +33,7 @@ from harness.events.system import (
     KeyCreated,
     KeyRevoked,
     KeyRotated,
+    LedgerRestored,
     RetentionDecided,
     TokenCreated,
     TokenRevoked,
@@ -81,6 +82,7 @@ EVENT_TYPES: dict[str, type[Event]] = {
         ErasureDecided,
         RetentionDecided,
         ErasureFinished,
+        LedgerRestored,
     )
 }
 """Event type to model, in the order in which a run usually meets them."""
@@ -129,6 +131,7 @@ __all__ = [
     "KeyCreated",
     "KeyRevoked",
     "KeyRotated",
+    "LedgerRestored",
     "LimitWouldReject",
     "PolicyDecided",
     "Redaction",

@@ -1,4 +1,4 @@
-"""What is decided about the ledger itself: keys, tokens, access, erasure and retention (SPEC D2).
+"""What is decided about the ledger itself: keys, tokens, access, erasure, retention, restoring (SPEC D2).
 
 Whom a decision is about stands in `of_session_id` and `of_run_id`, since the event belongs to no session and no run.
 """
@@ -116,3 +116,16 @@ class ErasureFinished(SystemEvent):
     run_count: Count
     content_count: Count
     size_bytes: Count
+
+
+class LedgerRestored(SystemEvent):
+    """From here on the log is another one than that of the ledger whose backup this was, and of other copies of it."""
+
+    type: Literal["ledger.restored"] = "ledger.restored"
+    version: Literal[1] = 1
+    restore_id: Id
+    backup_id: Id | None = None
+    """Absent where the file was copied by other means."""
+    backup_us: Integer | None = None
+    event_count: Count
+    """Events of the log that was restored."""

@@ -15,7 +15,7 @@ import click
 import orjson
 
 from harness.errors import HarnessError
-from ledger.errors import ContentNotFound, LedgerError, RunNotFound, SessionNotFound
+from ledger.errors import ContentNotFound, LedgerDamaged, LedgerError, RunNotFound, SessionNotFound
 from ledger.ledger import Ledger
 from ledger.reader import LedgerReader
 from ledger.records import ContentView
@@ -45,7 +45,7 @@ def command(run: Callable[P, Awaitable[None]]) -> Callable[P, None]:
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
             asyncio.run(_as_coroutine(run(*args, **kwargs)))
-        except (RunNotFound, SessionNotFound, ContentNotFound) as error:
+        except (RunNotFound, SessionNotFound, ContentNotFound, LedgerDamaged) as error:
             fail(str(error), EXIT_NOT_FOUND)
         except (LedgerError, HarnessError) as error:
             fail(str(error), EXIT_UNUSABLE)

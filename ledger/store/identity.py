@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ledger.errors import LedgerTooNew, NotALedger, Place
+from ledger.errors import LedgerNotLive, LedgerTooNew, NotALedger, Place
 
 FORMAT_VERSION = 1
 """What the stored bytes and tables mean; a program refuses a ledger whose version is above its own."""
 REVISIONS = ("0001", "0002", "0003", "0004")
 """The migrations this program knows, in order."""
 HEAD_REVISION = REVISIONS[-1]
+LIVE = "live"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,14 @@ class Identity:
 
     ledger_id: str
     revision: str
+    standing: str = LIVE
+    """`backup`, or `moved`, of what nobody may write any more: there is another that goes on."""
+
+
+def require_live(place: Place, identity: Identity) -> None:
+    """`LedgerNotLive` unless the ledger may be written: of two copies only one goes on."""
+    if identity.standing != LIVE:
+        raise LedgerNotLive(place, identity.standing)
 
 
 def checked(place: Place, meta: Mapping[str, str], revisions: Sequence[str]) -> Identity:
@@ -31,4 +40,4 @@ def checked(place: Place, meta: Mapping[str, str], revisions: Sequence[str]) -> 
         raise LedgerTooNew(place, f"format {version}")
     if revisions[0] not in REVISIONS:
         raise LedgerTooNew(place, f"schema {revisions[0]}")
-    return Identity(meta["ledger_id"], revisions[0])
+    return Identity(meta["ledger_id"], revisions[0], meta.get("standing", LIVE))

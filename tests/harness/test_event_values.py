@@ -109,6 +109,7 @@ SAMPLES: dict[str, dict[str, Any]] = {
         "content_count": 2,
         "size_bytes": 3,
     },
+    "ledger.restored": {"stream_id": "sys", "restore_id": "restore-1", "backup_id": "backup-1", "event_count": 9},
 }
 
 

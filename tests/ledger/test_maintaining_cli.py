@@ -44,3 +44,28 @@ def test_verify_names_the_run_and_the_field_that_differ(call, recorded, plain): 
     assert "r:run-1: not as its events add up to: diagnosis_run.status (row 1) (row_differs)" in result.stdout
     report = json.loads(call(cli.verify, "--db", recorded, "--json").stdout)
     assert (report["finding_count"], report["findings"][0]["problem"]) == (1, "row_differs")
+
+
+def test_a_ledger_is_backed_up_listed_and_restored(call, recorded, tmp_path):
+    result = call(cli.backup, tmp_path / "b.db", "--db", recorded, "--verify")
+    assert (result.exit_code, "verified: " in result.stdout) == (0, True)
+    assert call(cli.erase, "session-1/run-1", "--db", recorded, "--yes").exit_code == 0
+    assert "1 erasure" in call(cli.erasures, "--db", recorded, "-o", tmp_path / "list").stdout
+    result = call(cli.restore, tmp_path / "b.db", tmp_path / "r.db", "--erasures", tmp_path / "list")
+    assert (result.exit_code, "erased again: 1 decisions" in result.stdout) == (0, True)
+    assert (
+        "what was erased since the backup is there again"
+        in call(cli.restore, tmp_path / "b.db", tmp_path / "r2.db").stdout
+    )
+
+
+def test_what_cannot_be_backed_up_or_overwritten_is_one_line(call, recorded, tmp_path):
+    (tmp_path / "b.db").write_text("mine")
+    for result in (
+        call(cli.backup, tmp_path / "b.db", "--db", recorded),
+        call(cli.backup, tmp_path / "c.db", "--db", tmp_path / "none.db"),
+        call(cli.backup, tmp_path / "c.db", "--db", "postgresql://nobody@127.0.0.1:1/none"),
+        call(cli.erasures, "--db", recorded, "-o", tmp_path / "b.db"),
+        call(cli.restore, tmp_path / "none.db", tmp_path / "r.db"),
+    ):
+        assert (result.exit_code, result.stderr.count("\n"), result.stderr[:7]) == (2, 1, "Error: ")

@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 from harness.ids import IdSource, RandomIds
 from ledger.errors import LedgerUnreadable
 from ledger.migrate import OPEN_TIMEOUT_S, upgrade
-from ledger.store.identity import HEAD_REVISION, Identity
+from ledger.store.identity import HEAD_REVISION, Identity, require_live
 from ledger.store.postgres.faults import FAULTS, unusable
 from ledger.store.postgres.place import PostgresPlace
 from ledger.store.postgres.probe import identify, identify_on
@@ -26,6 +26,8 @@ async def ensure_current(
     A new ledger's permanent id is drawn from `ids`. Raises a `LedgerFileError`, and then nothing was changed.
     """
     before = await identify(place)
+    if before is not None:
+        require_live(place, before)
     if before is not None and before.revision >= revision:
         return before.revision, before
     engine = create_async_engine(
