@@ -1,6 +1,5 @@
 """A harness that holds an agent's run to its limits and records every boundary the run crosses."""
 
-from harness.boundary.observing import Observed
 from harness.boundary.stream import ModelStream
 from harness.boundary.tool_calls import ToolCall, ToolResult, ToolStatus
 from harness.budget.limits import Limits, ScopeLimits
@@ -33,6 +32,7 @@ from harness.errors import (
 )
 from harness.handles import Budget, BudgetSnapshot, Cancellation, Lifecycle, RunCapacity
 from harness.hidden_retries import Declared, refuse_hidden_retries
+from harness.hooks.observers import Observed
 from harness.hooks.policies import Decision, ToolRequest
 from harness.hooks.tool_rules import ToolRules
 from harness.ids import IdSource, RandomIds
@@ -55,8 +55,8 @@ from harness.retry import (
 )
 from harness.run import Harness
 from harness.state import RunState, evolve
-from harness.sync.sync_harness import SyncHarness
-from harness.sync.sync_stream import SyncModelStream
+from harness.sync.harness import SyncHarness
+from harness.sync.stream import SyncModelStream
 
 __all__ = [
     "AGENT_POLICY",

@@ -11,15 +11,17 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 from harness.boundary.admission import BATCH, BATCH_NAME
 from harness.boundary.batch import cross_together
 from harness.boundary.crossing import cross
-from harness.boundary.operation import Operation, check_effect, is_async, is_streaming
+from harness.boundary.operation import Operation
 from harness.boundary.stream import ModelStream
 from harness.boundary.tool_calls import ToolCall, ToolResult, check_calls, name_of
 from harness.budget.prices import usage_map
 from harness.budget.usage import TokenUsage, check_estimate, check_tool_name, is_limited, tool_resource
+from harness.concurrency.functions import is_async, is_streaming
 from harness.context import RunContext, check_run
 from harness.deadline import check_timeout
 from harness.engine import Engine
 from harness.errors import InvalidInput
+from harness.hooks.policies import check_effect
 from harness.ids import check_code, check_name
 from harness.live.ordinals import Ordinals
 from harness.options import GuardOptions, ModelOptions, ToolLabels, ToolOptions

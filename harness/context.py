@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
-from harness.budget.accounts import Accounts
 from harness.deadline import Deadline
 from harness.errors import InvalidInput
 from harness.handles import Budget, Cancellation, Lifecycle, RunCapacity
 from harness.ids import boundary_path, check_name
-from harness.live.live_run import LiveRun
+from harness.live.accounts import Accounts
 from harness.live.ordinals import Ordinals
+from harness.live.run import LiveRun
+from harness.live.sent import SentRequests
 from harness.retry import RetryPolicies
-
-if TYPE_CHECKING:
-    from harness.boundary.sent import SentRequests
 
 ENCLOSING_KINDS = ("model", "tool", "guard", "scope", "batch")
 """The kinds of boundaries inside which others lie."""

@@ -7,16 +7,18 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
-from harness.boundary.threads import ToolThreads
-from harness.boundary.waiting import result_of
 from harness.budget.limits import ScopeLimits
 from harness.budget.prices import PriceTable
 from harness.clock import MonotonicClock, SystemMonotonicClock, SystemWallClock, WallClock
+from harness.concurrency.threads import ToolThreads
+from harness.concurrency.waiting import result_of
 from harness.content import CapturePolicy
 from harness.deadline import check_timeout
 from harness.errors import InvalidInput
 from harness.events import build_models
-from harness.hooks.ports import Hook, check_hooks
+from harness.hooks.calling import check_hooks
+from harness.hooks.observers import Observer
+from harness.hooks.policies import Policy
 from harness.ids import IdSource, RandomIds
 from harness.journal import Journal, Permit
 from harness.retry import Classifier
@@ -45,10 +47,10 @@ class Engine:
     prices: PriceTable | None = None
     """By which cost is reckoned; None does not reckon it."""
     threads: ToolThreads = field(default_factory=ToolThreads)
-    observers: tuple[Hook, ...] = ()
-    """Told what happened, once it is on record (`harness.boundary.observing`)."""
-    policies: tuple[Hook, ...] = ()
-    """Asked before each tool call; all must allow it (`harness.hooks.policies`)."""
+    observers: tuple[Observer, ...] = ()
+    """Told what happened, once it is on record."""
+    policies: tuple[Policy, ...] = ()
+    """Asked before each tool call; all must allow it."""
     hook_timeout_s: float = 5.0
     """How long one observer or policy may take."""
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from harness.budget.accounts import Accounts
 from harness.budget.usage import check_size
 from harness.cancellation import Callback, CancelReason
 from harness.errors import CapacityExceeded, InvalidInput
 from harness.ids import boundary_path, check_code, check_name
 from harness.lifecycle import Outcome, Termination
-from harness.live.live_run import LiveRun
+from harness.live.accounts import Accounts
+from harness.live.run import LiveRun
 from harness.state import OBSERVED
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypedDict
 
-from harness.boundary.observing import Observer
-from harness.boundary.threads import ToolThreads
 from harness.budget.prices import PriceTable
 from harness.budget.usage import TokenUsage
 from harness.clock import MonotonicClock, WallClock
+from harness.concurrency.threads import ToolThreads
 from harness.content import CapturePolicy
+from harness.hooks.observers import Observer
 from harness.hooks.policies import Policy
 from harness.ids import IdSource
 from harness.retry import Classifier

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Unpack
 
 from harness.block.opening import open_run
-from harness.block.run_scope import RunScope
+from harness.block.run import RunBlock
 from harness.budget.limits import Limits
 from harness.calls import Calls
 from harness.deadline import Deadline
@@ -46,7 +46,7 @@ class Harness(Calls, Statements):
         parent_run_id: str | None = None,
         continues_run_id: str | None = None,
         traceparent: str | None = None,
-    ) -> RunScope:
+    ) -> RunBlock:
         """A run to enter with `async with`; `agent` is `name` or `name@version`. `InvalidInput` for any bad value.
 
         It has `timeout_s` seconds from when it is entered, but no longer than until `deadline`, such as that of the
@@ -70,4 +70,4 @@ class Harness(Calls, Statements):
             continues_run_id=continues_run_id,
             traceparent=traceparent,
         )
-        return RunScope(self._engine, opening)
+        return RunBlock(self._engine, opening)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from harness import events as e
-from harness.block.nested import NestedScope
-from harness.boundary.redaction import captured
+from harness.block.scope import ScopeBlock
 from harness.budget.limits import ScopeLimits
 from harness.budget.usage import check_size
 from harness.content import encode_content
@@ -12,6 +11,7 @@ from harness.context import RunContext, check_run
 from harness.engine import Engine
 from harness.errors import InvalidInput, ScopeExhausted
 from harness.ids import check_code, check_name
+from harness.redaction import captured
 
 
 class Statements:
@@ -25,12 +25,12 @@ class Statements:
 
     def scope(
         self, run: RunContext, name: str, *, limits: ScopeLimits | None = None, timeout_s: float | None = None
-    ) -> NestedScope:
+    ) -> ScopeBlock:
         """A part of the run to enter with `with`, with limits and a time-out of its own that only narrow (SPEC D5).
 
         Passing one of them raises `ScopeExhausted` there, now and ever after; the run goes on.
         """
-        return NestedScope(self._engine, run, name, limits, timeout_s)
+        return ScopeBlock(self._engine, run, name, limits, timeout_s)
 
     def select_flow(self, run: RunContext, flow: str) -> None:
         """Record which flow was chosen for the run, such as `CHAT_GRAPH` (SPEC D17)."""

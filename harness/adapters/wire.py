@@ -10,10 +10,10 @@ import threading
 from types import TracebackType
 from typing import Any, TypeVar
 
-from harness.boundary.sent import SentRequests, stopped
-from harness.boundary.waiting import result_of
+from harness.concurrency.waiting import result_of
 from harness.context import RunContext
 from harness.errors import HarnessError, InvalidInput
+from harness.live.sent import SentRequests, stopped
 
 C = TypeVar("C")
 

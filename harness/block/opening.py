@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.boundary.capture import content_fields
-from harness.boundary.redaction import captured
 from harness.budget.limits import Limits
 from harness.clock import MonotonicClock
 from harness.content import Content, SealedContent, Sealer, encode_content
@@ -18,7 +17,8 @@ from harness.errors import InvalidInput
 from harness.events import RunEvent, RunStarted
 from harness.events.base import MAX_MAP_KEYS
 from harness.ids import check_code, check_id, check_name
-from harness.live.live_run import LiveRun
+from harness.live.run import LiveRun
+from harness.redaction import captured
 from harness.retry import RetryPolicies
 
 MAX_MAPS_BYTES = 12_000

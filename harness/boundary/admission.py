@@ -14,15 +14,15 @@ from typing import Any
 from harness import events as e
 from harness.boundary.attempt import Attempt
 from harness.boundary.request import Request
-from harness.boundary.waiting import result_of
 from harness.budget.usage import DEADLINE, Excess, total
 from harness.cancellation import CancelReason
+from harness.concurrency.interruption import DEADLINE_PASSED, Cause, Interruption
+from harness.concurrency.waiting import result_of
 from harness.content import SealedContent
 from harness.context import RunContext
 from harness.engine import Engine
 from harness.errors import HarnessError, LedgerUnavailable
 from harness.journal import Permit, Recorded
-from harness.live.interruption import DEADLINE_PASSED, Cause, Interruption
 
 BATCH = "batch"
 BATCH_NAME = "tools"

@@ -12,15 +12,15 @@ from typing import Any, TypeVar
 from harness import events as e
 from harness.boundary.capture import error_content, error_type, keep_content
 from harness.boundary.operation import Operation
-from harness.boundary.redaction import Captured, captured
-from harness.boundary.sent import SentRequests
 from harness.budget.prices import usage_map
 from harness.budget.usage import Excess, TokenUsage
 from harness.content import Content, SealedContent, encode_content
 from harness.context import RunContext
 from harness.engine import Engine
 from harness.journal import Recorded
-from harness.live.live_run import LiveRun
+from harness.live.run import LiveRun
+from harness.live.sent import SentRequests
+from harness.redaction import Captured, captured
 from harness.retry import FailureType, TypedFailure, tell
 
 E = TypeVar("E", bound=e.RunEvent)
@@ -59,7 +59,8 @@ class Attempt:
 
     def inside(self) -> RunContext:
         """The run as the operation sees it."""
-        return self.run.inside(self.operation.segments(self.number), self.attempt_id, SentRequests(self))
+        sent = SentRequests(self.run.accounts, self.stamp, self.operation.calls)
+        return self.run.inside(self.operation.segments(self.number), self.attempt_id, sent)
 
     def event(self, model: type[E], /, **fields: Any) -> E:
         """A new event of this attempt; call with the run's lock held."""

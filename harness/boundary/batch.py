@@ -16,6 +16,7 @@ from harness import events as e
 from harness.boundary.admission import BATCH, BATCH_NAME, Admission, arm_deadline
 from harness.boundary.attempt import Attempt
 from harness.boundary.crossing import carry_out
+from harness.boundary.deciding import ask_policies
 from harness.boundary.operation import Operation
 from harness.boundary.request import Request
 from harness.boundary.tool_calls import ToolResult, ToolStatus
@@ -23,7 +24,6 @@ from harness.content import encode_content
 from harness.context import RunContext
 from harness.engine import Engine
 from harness.errors import HarnessError, ToolDenied
-from harness.hooks.policies import ask_policies
 from harness.ids import boundary_path
 from harness.live.ordinals import Ordinals
 from harness.retry import FailureType, tell

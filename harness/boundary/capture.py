@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.boundary.redaction import Captured
-from harness.budget.accounts import Accounts
 from harness.budget.usage import Excess
 from harness.content import Content, SealedContent, encode_content
-from harness.live.live_run import LiveRun
+from harness.live.accounts import Accounts
+from harness.live.run import LiveRun
+from harness.redaction import Captured
 
 
 def keep_content(

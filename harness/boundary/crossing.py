@@ -17,16 +17,16 @@ from typing import Any
 from harness import events as e
 from harness.boundary.admission import Admission
 from harness.boundary.attempt import Attempt
+from harness.boundary.deciding import ask_policies
 from harness.boundary.observing import observe_end, observe_start
 from harness.boundary.operation import Operation, reported_usage
 from harness.boundary.request import Request
-from harness.boundary.waiting import result_of
+from harness.concurrency.interruption import Cause, Interruption
+from harness.concurrency.waiting import result_of
 from harness.content import encode_content
 from harness.context import RunContext
 from harness.engine import Engine
 from harness.errors import AttemptTimedOut, HarnessError
-from harness.hooks.policies import ask_policies
-from harness.live.interruption import Cause, Interruption
 from harness.retry import FailureType, TypedFailure
 
 

@@ -8,38 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any
 
 from harness import events as e
 from harness.boundary.attempt import Attempt
-from harness.boundary.waiting import result_of
-from harness.context import RunContext
-from harness.hooks.ports import call_hook, hook_name
-from harness.live.interruption import Interruption
+from harness.concurrency.interruption import Interruption
+from harness.concurrency.waiting import result_of
+from harness.hooks.calling import call_hook, hook_name
+from harness.hooks.observers import Observed
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Observed:
-    """The start or the end of an attempt, which is durable. Look, and change nothing."""
-
-    run: RunContext
-    """As the caller has it."""
-    event: e.AttemptEvent
-    """`attempt.started`, `attempt.succeeded`, `attempt.failed` or `attempt.abandoned`."""
-    arguments: Mapping[str, Any] = field(repr=False)
-    """By name, the very objects that the operation gets."""
-    result: Any = field(default=None, repr=False)
-    """What the operation returned, of `attempt.succeeded`."""
-    error: BaseException | None = field(default=None, repr=False)
-    """What its caller gets, of `attempt.failed` and `attempt.abandoned`."""
-
-
-Observer: TypeAlias = Callable[[Observed], object | Awaitable[object]]
 
 
 async def observe_start(attempt: Attempt) -> None:

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
-from types import FunctionType
 from typing import Any, NamedTuple
 
 from harness.budget.usage import TokenUsage, tool_resource
 from harness.content import Capture, CapturePolicy, Redactor
 from harness.context import RunContext
-from harness.errors import InvalidInput
 from harness.retry import RetryPolicy
 from harness.state import NOTHING
-
-EFFECTS = frozenset({"read", "write"})
-"""What a tool may be declared to do to the world."""
 
 
 class Operation(NamedTuple):
@@ -61,35 +55,6 @@ class Operation(NamedTuple):
         """What one attempt is charged before it starts: its call, the bytes that are kept of its input, an estimate."""
         kept = {"run_bytes": input_bytes} if input_bytes else {}
         return {**self.calls, **kept, **self.estimate}
-
-
-def is_async(fn: Callable[..., Any]) -> bool:
-    """Whether calling `fn` gives an awaitable without running anything; `InvalidInput` if it can be no operation."""
-    called = getattr(fn, "__call__", None)  # noqa: B004 - what it is like is asked next
-    if called is None:
-        raise InvalidInput("fn", f"must be callable, and {type(fn).__name__} is not")
-    # How a plain function is called says nothing more of it.
-    candidates = (fn,) if isinstance(fn, FunctionType) else (fn, called)
-    if any(inspect.isgeneratorfunction(each) or inspect.isasyncgenfunction(each) for each in candidates):
-        raise InvalidInput("fn", "is a generator function: what it does would happen after the boundary")
-    return any(map(inspect.iscoroutinefunction, candidates))
-
-
-def check_effect(effect: object) -> str:
-    """`effect` if it is one that policies know, else `InvalidInput`."""
-    if not isinstance(effect, str) or effect not in EFFECTS:
-        raise InvalidInput("effect", f"must be read or write, not {effect!r}")
-    return effect
-
-
-def is_streaming(fn: Callable[..., Any]) -> bool:
-    """Whether calling `fn` can give a stream; `InvalidInput` if it cannot be called, or gives a plain generator."""
-    called = getattr(fn, "__call__", None)  # noqa: B004 - what it is like is asked next
-    if called is None:
-        raise InvalidInput("fn", f"must be callable, and {type(fn).__name__} is not")
-    if inspect.isgeneratorfunction(fn) or inspect.isgeneratorfunction(called):
-        raise InvalidInput("fn", "is a plain generator function: a stream is asynchronous")
-    return True
 
 
 def reported_usage(result: object) -> TokenUsage | None:

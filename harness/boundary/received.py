@@ -8,9 +8,9 @@ from typing import Any
 from harness.boundary.attempt import Attempt
 from harness.boundary.operation import reported_usage
 from harness.budget.usage import Excess, TokenUsage
+from harness.concurrency.interruption import Cause
 from harness.content import MAX_CONTENT_BYTES, Capture, encode_content
 from harness.errors import HarnessError
-from harness.live.interruption import Cause
 from harness.retry import FailureType, TypedFailure
 
 TEXT_ATTRIBUTES = ("text", "content")

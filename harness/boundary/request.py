@@ -7,15 +7,15 @@ import re
 from harness import events as e
 from harness.boundary.attempt import Attempt
 from harness.boundary.capture import content_fields
+from harness.boundary.deciding import Verdict
 from harness.boundary.operation import Operation
-from harness.boundary.redaction import captured
-from harness.budget.accounts import Call
 from harness.content import Content, SealedContent
 from harness.context import RunContext
 from harness.engine import Engine
 from harness.errors import ToolDenied
-from harness.hooks.policies import Verdict
 from harness.ids import boundary_path
+from harness.live.accounts import Call
+from harness.redaction import captured
 from harness.state import scope_of
 
 _IN_A_BATCH = re.compile(r"(?:^|/)batch/tools/([0-9]+)/1/[0-9]+$")

@@ -22,11 +22,11 @@ from harness.boundary.observing import observe_end, observe_start
 from harness.boundary.operation import Operation
 from harness.boundary.received import Received
 from harness.boundary.request import Request
+from harness.concurrency.interruption import DEADLINE_PASSED, Cause, Interrupted, Interruption
 from harness.content import encode_content
 from harness.context import RunContext
 from harness.engine import Engine
 from harness.errors import AttemptTimedOut, HarnessError
-from harness.live.interruption import DEADLINE_PASSED, Cause, Interrupted, Interruption
 from harness.retry import FailureType, TypedFailure
 
 T = TypeVar("T")

@@ -1,25 +1,16 @@
-"""Policies say whether a tool may be called. They fail closed, and what each decides is on record.
-
-Every policy must allow a call; the first that denies it is the last that is asked. Whatever is no `Decision` given in
-time - an exception, another type, silence - denies it.
-"""
+"""What a policy is asked, and what it answers: whether a tool may be called."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from harness.boundary.operation import Operation
-from harness.context import RunContext
-from harness.engine import Engine
 from harness.errors import InvalidInput
-from harness.hooks.ports import call_hook, hook_name
 from harness.ids import check_code
 
-log = logging.getLogger(__name__)
+EFFECTS = frozenset({"read", "write"})
+"""What a tool may be declared to do to the world."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,48 +57,8 @@ Policy: TypeAlias = Callable[[ToolRequest], Decision | Awaitable[Decision]]
 """Asked before each tool call, before anything of it is charged."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """One policy's decision, under its name."""
-
-    policy: str
-    decision: Decision
-
-
-async def ask_policies(engine: Engine, run: RunContext, operation: Operation) -> tuple[Verdict, ...]:
-    """What the policies decide of the operation, in their order, up to the first that denies it.
-
-    `RunEnded` or `ScopeExhausted` if nothing may be let through in any case.
-    """
-    if operation.kind != "tool" or not engine.policies:
-        return ()
-    with run.live.lock:
-        run.accounts.check_open()
-    request = ToolRequest(
-        session_id=run.session_id,
-        run_id=run.run_id,
-        name=operation.name,
-        effect=operation.effect,
-        arguments=MappingProxyType(dict(operation.args)),
-        call_id=operation.call_id,
-        tool_key=operation.tool_key,
-    )
-    verdicts: list[Verdict] = []
-    for policy in engine.policies:
-        verdicts.append(Verdict(hook_name(policy), await _decide(engine, policy, request)))
-        if not verdicts[-1].decision.allowed:
-            break
-    return tuple(verdicts)
-
-
-async def _decide(engine: Engine, policy: Policy, request: ToolRequest) -> Decision:
-    try:
-        decision = await call_hook(engine.threads, policy, request, engine.hook_timeout_s)
-    except Exception as error:  # noqa: BLE001 - whatever it raises, it has not allowed the call
-        problem = type(error).__name__
-    else:
-        if isinstance(decision, Decision):
-            return decision
-        problem = f"an answer of type {type(decision).__name__}"
-    log.warning("run %s: policy %s denied %s by %s", request.run_id, hook_name(policy), request.name, problem)
-    return POLICY_FAILED
+def check_effect(effect: object) -> str:
+    """`effect` if it is one that policies know, else `InvalidInput`."""
+    if not isinstance(effect, str) or effect not in EFFECTS:
+        raise InvalidInput("effect", f"must be read or write, not {effect!r}")
+    return effect

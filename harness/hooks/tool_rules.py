@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from harness.boundary.operation import EFFECTS
 from harness.budget.usage import check_tool_name
 from harness.errors import InvalidInput
-from harness.hooks.policies import Decision, ToolRequest
+from harness.hooks.policies import EFFECTS, Decision, ToolRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness import Harness, Limits, RunContext
-from harness.block.run_scope import RunScope
+from harness.block.run import RunBlock
 
 PLENTY = 1_000_000_000
 EVENTS_PER_BOUNDARY = 3
@@ -30,7 +30,7 @@ async def echo(run: RunContext, *, number: int) -> int:
     return number
 
 
-def open_run(harness: Harness) -> RunScope:
+def open_run(harness: Harness) -> RunBlock:
     """A run that only the benchmark ends."""
     return harness.run(session_id="bench", limits=no_limit_in_the_way(), timeout_s=3600)
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import pytest
 
 from harness import Harness, Limits, ManualClock, MemoryJournal
-from harness.boundary.threads import ToolThreads
+from harness.concurrency.threads import ToolThreads
 from harness.errors import AlreadyTerminated, HarnessError, LedgerUnavailable
 from harness.events import Event
 from harness.journal import Permit, Recorded, Submission

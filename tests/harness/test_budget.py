@@ -22,8 +22,8 @@ from harness import (
     RunEnded,
     TokenUsage,
     TypedFailure,
+    redaction,
 )
-from harness.boundary import redaction
 from harness.content import MAX_CONTENT_BYTES
 from tests.harness.fakes import PLENTY, HandJournal, each, harness_over, left_with, limits, only, race, say, types
 

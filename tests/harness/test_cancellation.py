@@ -20,7 +20,7 @@ from harness import (
     TerminationNotRecorded,
     TypedFailure,
 )
-from harness.boundary.threads import ToolThreads
+from harness.concurrency.threads import ToolThreads
 from tests.harness.fakes import HandJournal, each, harness_over, left_with, limits, on_thread, only, say, types, until
 from tests.harness.test_deadline import BOUNDARIES, cross
 

@@ -11,8 +11,8 @@ import anyio
 import pytest
 
 from harness import CancelReason, Harness, RunContext, RunEnded
-from harness.live.interruption import Cause, Interruption, Interruptions
-from harness.live.lock import RunLock
+from harness.concurrency.interruption import Cause, Interruption, Interruptions
+from harness.concurrency.lock import RunLock
 from tests.harness.fakes import HandJournal, each, left_with, limits, on_thread, only, race, say, types, until
 
 STOPPED = ValueError("stopped")

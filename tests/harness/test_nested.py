@@ -27,8 +27,8 @@ from harness import (
     TokenUsage,
     TypedFailure,
 )
-from harness.block import nested
-from harness.boundary.threads import ToolThreads
+from harness.block import scope as block
+from harness.concurrency.threads import ToolThreads
 from tests.harness.fakes import (
     HandJournal,
     each,
@@ -539,7 +539,7 @@ async def test_a_scope_is_entered_once(harness: Harness):
 
 
 async def test_only_so_many_scopes_are_open_at_a_time(harness: Harness, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(nested, "MAX_OPEN_SCOPES", 2)
+    monkeypatch.setattr(block, "MAX_OPEN_SCOPES", 2)
     async with harness.run(session_id="s", limits=limits(), timeout_s=60) as run:
         with (
             harness.scope(run, "a", timeout_s=5) as a,

@@ -146,7 +146,7 @@ async def test_a_policy_that_fails_denies_and_the_log_names_it_without_a_payload
     decided = only(journal.events("r"), "policy.decided")
     assert (decided.policy, decided.allowed, decided.reason) == (policy.__name__, False, "POLICY_FAILED")
     assert denied.value.reason == "POLICY_FAILED"
-    (line,) = [record.getMessage() for record in caplog.records if record.name == "harness.hooks.policies"]
+    (line,) = [record.getMessage() for record in caplog.records if record.name == "harness.boundary.deciding"]
     assert policy.__name__ in line
     assert "secret" not in line
 

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 README = (ROOT / "harness/README.md").read_text()
 BLOCKS = re.findall(r"```(python)?\n(.*?)```", README, re.DOTALL)
 CITED = re.findall(r"`((?:harness|property|typing)/test_\w+\.py)::(test_\w+)`", README)
-OPEN_ROOMS = ("block", "boundary", "live", "budget", "hooks", "sync")
+OPEN_ROOMS = ("block", "boundary", "budget", "concurrency", "hooks", "live", "sync")
 """Packages whose modules the README names one by one."""
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from harness import Capture, CapturePolicy, Content, Harness, InvalidInput, Limits, MemoryJournal, RunEnded
-from harness.boundary.redaction import captured
 from harness.content import CONTENT_DOMAIN
+from harness.redaction import captured
 
 LIMITS = Limits(
     model_calls=5,

@@ -24,7 +24,7 @@ from harness import (
     SyncHarness,
     ToolCall,
 )
-from harness.boundary.threads import ToolThreads
+from harness.concurrency.threads import ToolThreads
 from harness.errors import HarnessClosed, RunningLoop
 from tests.harness.fakes import (
     CountingIds,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.boundary.threads import ToolThreads
+from harness.concurrency.threads import ToolThreads
 from tests.harness.fakes import race
 
 ROOT = Path(__file__).parents[2]

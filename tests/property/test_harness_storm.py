@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness import CancelReason, HarnessError, ManualClock
-from harness.block import run_scope as scope
+from harness.block import run as block
 from tests.harness.fakes import HandJournal, harness_over, limits, types
 
 WORKERS = 3
@@ -139,5 +139,5 @@ CALM = [("grant",), ("store",)] + [("grant",), ("store",)] * WORKERS
 @given(st.sampled_from([*range(len(CALM)), *[len(CALM)] * 2 * len(CALM)]), st.lists(weather, max_size=40))
 def test_whatever_comes_a_run_ends_once_and_leaves_nothing_taken(calm: int, happenings: list[tuple[Any, ...]]):
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(scope, "RETRY_PAUSE_S", 0.0)
+        patched.setattr(block, "RETRY_PAUSE_S", 0.0)
         asyncio.run(weathered(CALM[:calm] + happenings))

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
 
-from harness.block.run_scope import RunScope
+from harness.block.run import RunBlock
 from harness.boundary.tool_calls import ToolCall, ToolResult
 from harness.context import RunContext
 from harness.journal import Journal
@@ -14,7 +14,7 @@ from harness.options import GuardOptions, ModelOptions, Settings, ToolLabels, To
 from harness.run import Harness
 from harness.statements import Statements
 from harness.sync.loop_thread import LoopThread
-from harness.sync.sync_stream import SyncModelStream
+from harness.sync.stream import SyncModelStream
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -25,10 +25,10 @@ def _takes(_: Callable[Concatenate[Harness, P], Any]) -> Callable[[Callable[...,
     return lambda method: method
 
 
-class SyncRunScope:
+class SyncRunBlock:
     """`with` this: a run from its durable beginning to its durable end."""
 
-    def __init__(self, loop_thread: LoopThread, scope: RunScope) -> None:
+    def __init__(self, loop_thread: LoopThread, scope: RunBlock) -> None:
         self._loop_thread = loop_thread
         self._scope = scope
         self._run: RunContext | None = None
@@ -95,9 +95,9 @@ class SyncHarness(Statements):
         self._loop_thread.close()
 
     @_takes(Harness.run)
-    def run(self, **fields: Any) -> SyncRunScope:
+    def run(self, **fields: Any) -> SyncRunBlock:
         """A run to enter with `with`; takes what `Harness.run` takes."""
-        return SyncRunScope(self._loop_thread, self._harness.run(**fields))
+        return SyncRunBlock(self._loop_thread, self._harness.run(**fields))
 
     @overload
     def model(

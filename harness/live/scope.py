@@ -7,7 +7,7 @@ from harness.budget.repeats import Repeats
 from harness.budget.usage import DEADLINE, Excess
 from harness.deadline import Deadline
 from harness.errors import ScopeExhausted, ScopeNotOpen
-from harness.live.live_run import LiveRun
+from harness.live.run import LiveRun
 from harness.state import RunState, ScopeState
 
 

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeAlias
 
-from harness.boundary.operation import is_async
-from harness.boundary.threads import ToolThreads
-from harness.boundary.waiting import result_of
+from harness.concurrency.functions import is_async
+from harness.concurrency.threads import ToolThreads
+from harness.concurrency.waiting import result_of
 from harness.errors import InvalidInput
 from harness.ids import check_name
 from harness.retry import FailureType, TypedFailure

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol
 
-from harness.live.lock import RunLock
+from harness.concurrency.lock import RunLock
 from harness.retry import FailureType, TypedFailure
 
 DEADLINE_PASSED = TypedFailure(FailureType.DEADLINE_EXCEEDED, "stopped at the deadline")

@@ -17,8 +17,8 @@ from harness.budget.usage import DEADLINE, Account, Excess, find_excess, find_ob
 from harness.cancellation import CancelReason
 from harness.errors import HarnessError
 from harness.journal import Recorded
-from harness.live.live_run import LiveRun
-from harness.live.live_scope import LiveScope
+from harness.live.run import LiveRun
+from harness.live.scope import LiveScope
 from harness.state import RunState, ScopeState, reserved_in
 
 REPEATED_CALLS = "repeated_calls"

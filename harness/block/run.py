@@ -11,10 +11,8 @@ from typing import Any
 from harness import events as e
 from harness.block.opening import Opening
 from harness.boundary.capture import error_content, error_type, keep_content, seal_content
-from harness.boundary.redaction import Captured, captured
-from harness.boundary.waiting import result_of, wait_through
-from harness.budget.accounts import Accounts
 from harness.cancellation import CancelReason
+from harness.concurrency.waiting import result_of, wait_through
 from harness.content import SealedContent
 from harness.context import RunContext
 from harness.engine import Engine
@@ -23,13 +21,15 @@ from harness.handles import Budget, Cancellation, Lifecycle, RunCapacity
 from harness.ids import is_code
 from harness.journal import Recorded
 from harness.lifecycle import Outcome
-from harness.live.live_run import LiveRun
+from harness.live.accounts import Accounts
+from harness.live.run import LiveRun
+from harness.redaction import Captured, captured
 
 RETRY_PAUSE_S = 0.05
 """Between two attempts to record the end of a run."""
 
 
-class RunScope:
+class RunBlock:
     """`async with` this: a run from its durable beginning to its durable end."""
 
     def __init__(self, engine: Engine, opening: Opening) -> None:

@@ -10,11 +10,12 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
 
-from harness.boundary.redaction import Captured
 from harness.budget.repeats import Repeats
 from harness.budget.usage import Excess
 from harness.cancellation import Callback, Callbacks, CancelReason
 from harness.clock import MonotonicClock, WallClock
+from harness.concurrency.interruption import DEADLINE_PASSED, RUN_STOPPED, Cause, Interruptions
+from harness.concurrency.lock import RunLock
 from harness.content import SealedContent, Sealer
 from harness.deadline import Deadline
 from harness.errors import AlreadyTerminated, LedgerUnavailable, RunEnded
@@ -23,9 +24,8 @@ from harness.ids import boundary_path
 from harness.journal import Journal, Recorded, Submission
 from harness.lifecycle import Outcome, Stop, Termination
 from harness.live.author import Author
-from harness.live.interruption import DEADLINE_PASSED, RUN_STOPPED, Cause, Interruptions
-from harness.live.lock import RunLock
 from harness.live.ordinals import Ordinals
+from harness.redaction import Captured
 from harness.state import RunState, begin, evolve
 
 log = logging.getLogger(__name__)

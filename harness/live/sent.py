@@ -6,18 +6,16 @@ that it repeats, before it may go out.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from concurrent.futures import Future
-from typing import TYPE_CHECKING
 
 from harness import events as e
 from harness.cancellation import CancelReason
+from harness.concurrency.interruption import Cause, Interrupted
 from harness.errors import HarnessError
 from harness.journal import Recorded
-from harness.live.interruption import Cause, Interrupted
+from harness.live.accounts import Accounts
 from harness.retry import FailureType, TypedFailure
-
-if TYPE_CHECKING:
-    from harness.boundary.attempt import Attempt
 
 RETRIED = TypedFailure(FailureType.HIDDEN_RETRY, "stopped before it sent a request that is no recorded attempt")
 
@@ -25,10 +23,13 @@ RETRIED = TypedFailure(FailureType.HIDDEN_RETRY, "stopped before it sent a reque
 class SentRequests:
     """A count for one attempt; any thread may use it."""
 
-    __slots__ = ("_attempt", "_count")
+    __slots__ = ("_accounts", "_calls", "_count", "_stamp")
 
-    def __init__(self, attempt: Attempt) -> None:
-        self._attempt = attempt
+    def __init__(self, accounts: Accounts, stamp: Mapping[str, str | None], calls: Mapping[str, int]) -> None:
+        """`stamp` is what every event of the attempt says of it, `calls` what a request more is charged."""
+        self._accounts = accounts
+        self._stamp = stamp
+        self._calls = calls
         self._count = 0
 
     @property
@@ -41,7 +42,7 @@ class SentRequests:
 
         Raises `Interrupted` if it must not go out: it `ends_run`, it passes a limit, or the run ended before.
         """
-        live, accounts = self._attempt.live, self._attempt.run.accounts
+        live = self._accounts.live
         with live.lock:
             self._count += 1
             if self._count == 1:
@@ -50,20 +51,19 @@ class SentRequests:
             if live.failure is None:
                 recorded = self._record(ends_run=ends_run)
             try:
-                accounts.check_open()
+                self._accounts.check_open()
             except HarnessError as error:
                 raise stopped(error) from None
             return recorded
 
     def _record(self, *, ends_run: bool) -> Future[Recorded] | None:
-        attempt, live = self._attempt, self._attempt.live
-        usage = attempt.operation.calls or None
-        detected = attempt.event(e.HiddenRetryDetected, request=self._count, usage=usage)
+        live = self._accounts.live
+        detected = live.event(e.HiddenRetryDetected, request=self._count, usage=self._calls or None, **self._stamp)
         if ends_run and live.termination is None:
             return live.stop(CancelReason.HIDDEN_RETRY, before=(detected,)).recorded
         recorded = live.record(detected)
         if live.termination is None:
-            attempt.run.accounts.end_if_overrun()
+            self._accounts.end_if_overrun()
         return recorded
 
 

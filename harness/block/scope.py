@@ -6,7 +6,6 @@ from dataclasses import replace
 from types import TracebackType
 
 from harness import events as e
-from harness.budget.accounts import Accounts
 from harness.budget.limits import ScopeLimits
 from harness.context import RunContext, check_run
 from harness.deadline import Deadline, check_timeout
@@ -14,14 +13,15 @@ from harness.engine import Engine
 from harness.errors import InvalidInput
 from harness.handles import Budget, RunCapacity
 from harness.ids import boundary_path, check_name
-from harness.live.live_scope import LiveScope
+from harness.live.accounts import Accounts
 from harness.live.ordinals import Ordinals
+from harness.live.scope import LiveScope
 
 MAX_OPEN_SCOPES = 1_000
 """Nested scopes of one run that are open at a time."""
 
 
-class NestedScope:
+class ScopeBlock:
     """`with` this: what is done with the context that it gives is charged to the scope, to those around it, and to
     the run. It is closed on every way out; then its context is of no use any more."""
 

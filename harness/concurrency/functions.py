@@ -1,0 +1,32 @@
+"""How a function that an application hands in has to be called: in the event loop, or on a thread."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+from harness.errors import InvalidInput
+
+
+def is_async(fn: Callable[..., Any]) -> bool:
+    """Whether calling `fn` gives an awaitable without running anything; `InvalidInput` if it can be no operation."""
+    called = getattr(fn, "__call__", None)  # noqa: B004 - what it is like is asked next
+    if called is None:
+        raise InvalidInput("fn", f"must be callable, and {type(fn).__name__} is not")
+    # How a plain function is called says nothing more of it.
+    candidates = (fn,) if isinstance(fn, FunctionType) else (fn, called)
+    if any(inspect.isgeneratorfunction(each) or inspect.isasyncgenfunction(each) for each in candidates):
+        raise InvalidInput("fn", "is a generator function: what it does would happen after the boundary")
+    return any(map(inspect.iscoroutinefunction, candidates))
+
+
+def is_streaming(fn: Callable[..., Any]) -> bool:
+    """Whether calling `fn` can give a stream; `InvalidInput` if it cannot be called, or gives a plain generator."""
+    called = getattr(fn, "__call__", None)  # noqa: B004 - what it is like is asked next
+    if called is None:
+        raise InvalidInput("fn", f"must be callable, and {type(fn).__name__} is not")
+    if inspect.isgeneratorfunction(fn) or inspect.isgeneratorfunction(called):
+        raise InvalidInput("fn", "is a plain generator function: a stream is asynchronous")
+    return True
