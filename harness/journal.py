@@ -6,6 +6,7 @@ through a future when they are durable. Room is taken beforehand with a permit, 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import NamedTuple, Protocol
 
@@ -57,4 +58,11 @@ class Journal(Protocol):
         `LedgerUnavailable` if nothing of the submission was stored (then all later submissions of that run fail too,
         until one `resumes`), `AlreadyTerminated` if the run has ended, `IllegalEvent` if the events cannot follow
         those in the stream. Callbacks of one run's futures come in the order of its submissions.
+        """
+
+    def watch(self, run_id: str, on_request: Callable[[str], object]) -> Callable[[], None]:
+        """Call `on_request` with the reason, once, as soon as anybody has asked that the run be cancelled (SPEC E7).
+
+        Also if that was before, and within a second wherever it was asked. It is called on a thread of the journal's,
+        or of who asks, and must not block. What is returned ends the watch.
         """

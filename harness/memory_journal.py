@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future
 
 from harness.content import SealedContent
@@ -32,6 +33,7 @@ class MemoryJournal:
         self._events: dict[str, list[Event]] = {}
         self._states: dict[str, RunState] = {}
         self._broken: set[str] = set()
+        self._watches: dict[object, tuple[str, Callable[[str], object]]] = {}
 
     def events(self, run_id: str) -> list[Event]:
         """The run's events so far, in order."""
@@ -54,7 +56,32 @@ class MemoryJournal:
             future.set_exception(error)
         else:
             future.set_result(recorded)
+            if any(event.type == "cancellation.requested" for event in submission.events):
+                self._tell(submission.run_id)
         return future
+
+    def watch(self, run_id: str, on_request: Callable[[str], object]) -> Callable[[], None]:
+        key = object()
+        with self._lock:
+            self._watches[key] = run_id, on_request
+        self._tell(run_id)
+
+        def end() -> None:
+            with self._lock:
+                self._watches.pop(key, None)
+
+        return end
+
+    def _tell(self, run_id: str) -> None:
+        """Pass on a request for a cancellation, to each who watches the run once."""
+        with self._lock:
+            state = self._states.get(run_id)
+            if state is None or state.cancel_requested is None:
+                return
+            keys = [key for key, (watched_id, _) in self._watches.items() if watched_id == run_id]
+            told = [self._watches.pop(key)[1] for key in keys]
+        for on_request in told:
+            on_request(state.cancel_requested)
 
     def _store(self, submission: Submission) -> Recorded:
         run_id = submission.run_id

@@ -35,11 +35,11 @@ class Evaluation:
 
     def record(self, draft: Draft, session_id: str, run_id: str, now_us: int) -> None:
         """Append it; `RunNotFound` if there is no such run in that session."""
-        head = _head(draft, session_id, run_id)
+        head = head_of(draft, session_id, run_id)
         evaluations = head.projection.evaluations
         if self.evaluator not in evaluations and len(evaluations) >= MAX_EVALUATORS:
             raise InvalidInput("evaluator", f"would be one more than {MAX_EVALUATORS} of this run")
-        event = _event(
+        event = event_of(
             EvaluationRecorded,
             draft,
             head,
@@ -49,7 +49,7 @@ class Evaluation:
             usage=self.usage,
             rationale_digest=self.rationale.digest if self.rationale else None,
         )
-        _append(draft, head, (event,), self.rationale)
+        append_to(draft, head, (event,), self.rationale)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +64,16 @@ class Feedback:
 
     def record(self, draft: Draft, session_id: str, run_id: str, now_us: int) -> str | None:
         """Append it and return the id of the run's case, if it has one; `RunNotFound` as above."""
-        head = _head(draft, session_id, run_id)
+        head = head_of(draft, session_id, run_id)
         digest = self.comment.digest if self.comment else None
         events: list[RunEvent] = [
-            _event(FeedbackRecorded, draft, head, now_us, useful=self.useful, actor=self.actor, comment_digest=digest)
+            event_of(FeedbackRecorded, draft, head, now_us, useful=self.useful, actor=self.actor, comment_digest=digest)
         ]
         case_id = head.projection.case.case_id if head.projection.case else None
         if self.useful and case_id is None:
             case_id = case_id_of(run_id)
-            events.append(_event(CaseRecorded, draft, head, now_us, case_id=case_id, verdict=self.verdict))
-        _append(draft, head, tuple(events), self.comment)
+            events.append(event_of(CaseRecorded, draft, head, now_us, case_id=case_id, verdict=self.verdict))
+        append_to(draft, head, tuple(events), self.comment)
         return case_id
 
 
@@ -106,14 +106,16 @@ def _check_counts(usage: Mapping[str, int] | None) -> dict[str, int] | None:
     return counts or None
 
 
-def _head(draft: Draft, session_id: str, run_id: str) -> RunHead:
+def head_of(draft: Draft, session_id: str, run_id: str) -> RunHead:
+    """Where the run stands; `RunNotFound` if there is no such run in that session."""
     head = draft.head(run_id)
     if head is None or head.session_id != session_id:
         raise RunNotFound(session_id, run_id)
     return head
 
 
-def _event(model: type[E], draft: Draft, head: RunHead, now_us: int, **fields: Any) -> E:
+def event_of(model: type[E], draft: Draft, head: RunHead, now_us: int, **fields: Any) -> E:
+    """An event of the run that the ledger itself writes."""
     run_id = head.projection.state.run_id
     stamp: dict[str, Any] = {
         "event_id": draft.setting.new_event_id(),
@@ -123,7 +125,8 @@ def _event(model: type[E], draft: Draft, head: RunHead, now_us: int, **fields: A
     return model(session_id=head.session_id, run_id=run_id, **stamp, **fields)
 
 
-def _append(draft: Draft, head: RunHead, events: tuple[RunEvent, ...], content: SealedContent | None) -> None:
+def append_to(draft: Draft, head: RunHead, events: tuple[RunEvent, ...], content: SealedContent | None = None) -> None:
+    """Append them to the run."""
     contents = (content,) if content is not None else ()
     draft.append(prepare(Submission(head.session_id, head.projection.state.run_id, events, contents)))
 

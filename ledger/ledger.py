@@ -15,6 +15,7 @@ from harness.events import SystemEvent
 from harness.ids import IdSource, RandomIds, check_id
 from harness.journal import Recorded
 from ledger.annotations import evaluation, feedback
+from ledger.cancelling import CancelRequest
 from ledger.deciding import Draft
 from ledger.engine import Engine, LedgerJournal
 from ledger.erasing import Eraser, ErasureLimits
@@ -138,6 +139,19 @@ class Ledger(Forgetting):
         said = feedback(self._ids, useful=useful, actor=actor, comment=comment, verdict=verdict)
         now_us = self._clock.now_us()
         return await self._run(lambda draft: said.record(draft, session_id, run_id, now_us), run_id)
+
+    async def cancel(
+        self, session_id: str, run_id: str, *, reason: str = "USER_REQUESTED", actor: str | None = None
+    ) -> bool:
+        """Ask that the run be cancelled, whichever process it runs in, which hears it within a second (SPEC E7, D3).
+
+        False if that was asked before. A run that succeeds before it hears has succeeded; one whose process has died
+        is ended as cancelled by recovery. `AlreadyTerminated` for a run that has ended, `RunNotFound` as above.
+        """
+        _check_keys(session_id, run_id)
+        asked = CancelRequest(reason, actor)
+        now_us = self._clock.now_us()
+        return await self._run(lambda draft: asked.record(draft, session_id, run_id, now_us), run_id)
 
     async def clear_context(self, session_id: str, *, actor: str | None = None) -> None:
         """Record that later runs of the session hear nothing of earlier ones; `SessionNotFound` if there is none."""

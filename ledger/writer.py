@@ -22,6 +22,7 @@ from harness.journal import Permit, Recorded, Submission
 from ledger.lanes import Lanes, Waiting, answer, lost_before, refused_in_child
 from ledger.permits import Permits
 from ledger.prepared import Append, prepare
+from ledger.requests import OnRequest, Requests
 from ledger.store.batch import Batch
 
 log = logging.getLogger(__name__)
@@ -79,9 +80,16 @@ _Item = Waiting | _Job | None
 class Writer:
     """A `harness.journal.Journal` whose submissions one thread writes."""
 
-    def __init__(self, store: Store, limits: WriterLimits, on_written: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        limits: WriterLimits,
+        requests: Requests | None = None,
+        on_written: Callable[[], None] = lambda: None,
+    ) -> None:
         """`on_written` is called, in the writer's thread, after each transaction."""
         self._store = store
+        self._requests = requests or Requests()
         self._on_written = on_written
         self._limits = limits
         self._permits = Permits(permits_max=limits.permits_max, bytes_max=limits.queue_bytes_max)
@@ -111,6 +119,10 @@ class Writer:
         self._permits.add_bytes(append.size_bytes)
         self._put(Waiting(append, future))
         return future
+
+    def watch(self, run_id: str, on_request: OnRequest) -> Callable[[], None]:
+        """As `harness.journal.Journal`."""
+        return self._requests.watch(run_id, on_request)
 
     def run(self, job: Callable[[Batch], T], run_ids: Sequence[str] = ()) -> Future[T]:
         """Run `job` in a write transaction of its own, in turn; `run_ids` are the runs that it looks at."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Callable
 from concurrent.futures import Future
 from types import TracebackType
 from typing import Any
@@ -22,6 +23,7 @@ from harness.ids import is_code
 from harness.journal import Recorded
 from harness.lifecycle import Outcome
 from harness.live.accounts import Accounts
+from harness.live.heeding import heed_requests
 from harness.live.run import LiveRun
 from harness.redaction import Captured, captured
 
@@ -37,6 +39,7 @@ class RunBlock:
         self._opening = opening
         self._was_entered = False
         self._live: LiveRun | None = None
+        self._heed_no_more: Callable[[], None] = lambda: None
         self._said: Captured | None = None
         """What the exception says that the block was left with."""
 
@@ -57,6 +60,7 @@ class RunBlock:
         finally:
             permit.release()
         live.block = self
+        self._heed_no_more = heed_requests(engine.journal, live)
         accounts = Accounts(live)
         return RunContext(
             session_id=opening.session_id,
@@ -153,6 +157,7 @@ class RunBlock:
         return None if left is None else await wait_through(left, until_s)
 
     def _decide(self, live: LiveRun, error: BaseException | None) -> None:
+        self._heed_no_more()
         if error is None:
             live.decide(Outcome.SUCCESS, "COMPLETED")
         elif isinstance(error, asyncio.CancelledError | GeneratorExit):

@@ -17,7 +17,7 @@ from harness.events.attempt import (
     HiddenRetryDetected,
 )
 from harness.events.base import BoundaryEvent, Event, Redaction, RunEvent, SessionEvent, SystemEvent
-from harness.events.cancellation import CancellationRequested, CancellationSignalled, outcome_of_signal
+from harness.events.cancellation import REQUESTABLE, CancellationRequested, CancellationSignalled, outcome_of_signal
 from harness.events.erasure import ContentErased, ErasureScope, ErasureStage
 from harness.events.graph import GraphFinished, GraphTransitioned
 from harness.events.policy import PolicyDecided
@@ -104,6 +104,7 @@ __all__ = [
     "ACCEPTED_AFTER_TERMINATION",
     "EVENT_TYPES",
     "NOT_INVOKED",
+    "REQUESTABLE",
     "AccessRecorded",
     "AnswerRecorded",
     "AttemptAbandoned",

@@ -5,6 +5,9 @@ from typing import Literal
 from harness.events.base import BoundaryEvent, Code, Name, RunEvent
 from harness.events.run import TerminalOutcome
 
+REQUESTABLE = frozenset({"USER_REQUESTED", "CLIENT_DISCONNECTED", "SHUTDOWN"})
+"""The reasons for which others may ask that a run be cancelled."""
+
 
 class CancellationRequested(RunEvent):
     """Someone asked that the run stop."""

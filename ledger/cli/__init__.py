@@ -1,6 +1,7 @@
 """The ledger's commands of `tachograph`."""
 
 from ledger.cli.backup import backup, erasures, restore
+from ledger.cli.cancel import cancel
 from ledger.cli.erase import erase, retention
 from ledger.cli.maintain import migrate, rebuild
 from ledger.cli.read import runs, show
@@ -9,6 +10,7 @@ from ledger.cli.verify import verify
 
 __all__ = [
     "backup",
+    "cancel",
     "erase",
     "erasures",
     "migrate",

@@ -79,6 +79,14 @@ def progress(label: str, as_json: bool) -> Iterator[Callable[[int, int], None]]:
         yield on_progress
 
 
+def keys_of(run: str) -> tuple[str, str]:
+    """Both ids of a run, which is nobody's business but its session's."""
+    session_id, slash, run_id = run.partition("/")
+    if not slash:
+        fail("name the run as SESSION/RUN", EXIT_UNUSABLE)
+    return session_id, run_id
+
+
 def print_json(value: object) -> None:
     """Records as JSON: bytes as text, digests and links as they are."""
     click.echo(orjson.dumps(plain(value), option=orjson.OPT_INDENT_2).decode())

@@ -16,6 +16,7 @@ from ledger.cli.common import (
     db_option,
     fail,
     json_option,
+    keys_of,
     open_existing,
     print_json,
 )
@@ -137,9 +138,4 @@ def _amount(report: ErasureReport) -> str:
 
 
 def _keys(run: str | None) -> tuple[str, str] | None:
-    if run is None:
-        return None
-    session_id, slash, run_id = run.partition("/")
-    if not slash:
-        fail("name the run as SESSION/RUN", EXIT_UNUSABLE)
-    return session_id, run_id
+    return None if run is None else keys_of(run)

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 import click
 
 from ledger.cli.common import (
-    EXIT_UNUSABLE,
     command,
     db_option,
-    fail,
     json_option,
+    keys_of,
     one_line,
     print_json,
     span,
@@ -67,9 +66,7 @@ async def runs(db: str, session_id: str | None, limit: int, cursor: str | None, 
 @command
 async def show(run: str, db: str, as_json: bool) -> None:
     """Show one run; both ids are needed, since a run is nobody's business but its session's."""
-    session_id, slash, run_id = run.partition("/")
-    if not slash:
-        fail("name the run as SESSION/RUN", EXIT_UNUSABLE)
+    session_id, run_id = keys_of(run)
     async with await LedgerReader.open(db) as reader:
         trace = await reader.trace(session_id, run_id)
     if as_json:

@@ -27,6 +27,7 @@ from ledger.store.owners import Owners
 from ledger.store.reads import SqliteReads
 from ledger.store.rebuilding import SqliteSource
 from ledger.store.recovering import recover
+from ledger.store.requests import SqliteRequests
 from ledger.store.sqlite import SqliteStore
 from ledger.writer import Writer, WriterLimits
 
@@ -41,6 +42,7 @@ class SqliteEngine:
     owners: Owners
     owner: FileLock
     store: SqliteStore
+    requests: SqliteRequests
     writer: Writer
     reader: LedgerReader
     bell: Bell
@@ -59,6 +61,7 @@ class SqliteEngine:
         self.writer.close()
         if not self.lock.is_open:
             return  # This is a forked child, and all of it is the parent's.
+        self.requests.close()
         try:
             with self.lock.held(OPEN_TIMEOUT_S):
                 reached("before leaving")
@@ -97,9 +100,10 @@ def open_sqlite(
             setting = Setting(identity.ledger_id, owner_id, numbered(ids.writer_id()), session_ttl_us)
             store = SqliteStore(path, lock, setting, clock, lock_timeout_s=lock_timeout_s)
             bell = Bell()
-            writer = Writer(store, limits, bell.ring)
+            requests = SqliteRequests(path)
+            writer = Writer(store, limits, requests, bell.ring)
             reader = LedgerReader(SqliteReads(path, bell), clock)
-            engine = SqliteEngine(path, clock, lock, owners, owner, store, writer, reader, bell)
+            engine = SqliteEngine(path, clock, lock, owners, owner, store, requests, writer, reader, bell)
             undo.pop_all()
             undo.callback(engine.close)
             engine.recover()

@@ -41,6 +41,10 @@ FIND_EVENTS = (
     " FROM json_each(?) AS wanted CROSS JOIN event"
     " WHERE event.stream_id = ? AND event.event_id = wanted.value"
 )
+REQUESTS = (
+    "SELECT run_id, cancel_reason FROM json_each(?) AS watched CROSS JOIN diagnosis_run"
+    " WHERE run_id = watched.value AND cancel_reason IS NOT NULL"
+)
 OWNERS = "SELECT DISTINCT owner_id FROM stream WHERE owner_id IS NOT NULL AND owner_id <> ? ORDER BY owner_id"
 RUNS_OF_OWNER = "SELECT run_id FROM stream WHERE owner_id = ? AND stream_id > ? ORDER BY stream_id LIMIT ?"
 

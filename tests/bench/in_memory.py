@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from pathlib import Path
 from statistics import median
@@ -76,6 +76,9 @@ class NothingKept:
 
     def release(self) -> None:
         """Forgetting needs no room."""
+
+    def watch(self, run_id: str, on_request: object) -> Callable[[], None]:
+        return self.release
 
     def submit(self, submission: Submission) -> Future[Recorded]:
         recorded: Future[Recorded] = Future()

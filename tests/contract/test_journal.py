@@ -1,5 +1,6 @@
 """What a harness may rely on, whichever journal it is given (`harness.journal`)."""
 
+import queue
 import random
 import threading
 from collections.abc import AsyncIterator
@@ -197,6 +198,22 @@ class TestAfterALostSubmission:
         journal.submit(run.start()).result()
         lose(run.transition("planner"))[0].exception()
         assert journal.submit(other.start()).result().first_seq == 1
+
+
+def test_whoever_watches_a_run_hears_a_request_once_and_from_then_on_nothing(journal, run):  # E7
+    heard = queue.SimpleQueue()
+    journal.submit(run.start()).result()
+    journal.submit(ScriptedRun("run-2", writer_id="w2").start()).result()
+    journal.watch("run-1", heard.put)
+    journal.watch("run-2", heard.put)
+    journal.watch("run-1", heard.put)()
+    journal.submit(run.request_cancellation("SHUTDOWN")).result()
+    assert heard.get(timeout=5) == "SHUTDOWN"
+    journal.submit(run.request_cancellation("USER_REQUESTED")).result()
+    journal.watch("run-1", heard.put)
+    assert heard.get(timeout=5) == "SHUTDOWN"
+    with pytest.raises(queue.Empty):
+        heard.get(timeout=0.5)
 
 
 def lose_on_a_full_disk(journal, submissions):

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
+from harness import Harness, Limits, Run, RunEnded
 from ledger import Ledger, LedgerReader, WriterLimits, failpoints
 from tests.ledger.scripted import ScriptedRun
 
@@ -99,6 +100,25 @@ async def tell_times(pipe: Connection, path: str, count: int) -> None:
             acknowledged[seq] = time.monotonic()
             await asyncio.sleep(0.02)
         pipe.send(acknowledged)
+
+
+async def work_until_told(pipe: Connection, url: str, run_id: str) -> None:
+    """Call a model that takes for ever, and say how the run ended."""
+    limits = Limits(
+        model_calls=5, tool_calls=5, per_tool_default=5, input_tokens=9, output_tokens=9, total_tokens=9, run_bytes=999
+    )
+
+    async def slow(run: Run) -> None:
+        pipe.send("working")
+        await asyncio.sleep(600)
+
+    async with await Ledger.open(url, lease_s=1.0) as ledger:
+        harness = Harness(ledger.journal)
+        try:
+            async with harness.run(session_id="session-1", run_id=run_id, limits=limits, timeout_s=600) as run:
+                await harness.model(run, "planner", slow)
+        except RunEnded as error:
+            pipe.send(error.outcome)
 
 
 async def open_once(pipe: Connection, path: str) -> None:

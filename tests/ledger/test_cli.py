@@ -37,6 +37,24 @@ def test_runs_are_listed_newest_first(call, recorded):
     assert [line.split()[0] for line in lines[1:]] == ["session-0/run-2", "session-1/run-1", "session-0/run-0"]
 
 
+def test_a_run_is_asked_to_stop_once_and_not_after_its_end(call, path):  # E7
+    async def with_running(work):
+        async with await Ledger.open(path) as ledger:
+            ledger.journal.submit(ScriptedRun().start()).result()
+            return await asyncio.to_thread(work)
+
+    def ask():
+        return [call(cli.cancel, "session-1/run-1", "--actor", "op-7", "--db", path) for _ in range(2)]
+
+    first, second = asyncio.run(with_running(ask))
+    assert (first.exit_code, first.stdout) == (0, "asked: session-1/run-1 is to stop\n")
+    assert (second.exit_code, second.stdout) == (0, "was asked before: session-1/run-1 is to stop\n")
+    refused = call(cli.cancel, "session-1/run-1", "--db", path)
+    assert (refused.exit_code, refused.stderr) == (1, "Error: run run-1 was already ended CANCELLED (USER_REQUESTED)\n")
+    assert call(cli.cancel, "session-1/run-9", "--db", path).exit_code == 1
+    assert call(cli.cancel, "run-1", "--db", path).exit_code == 2
+
+
 def test_the_ledger_may_be_named_by_the_environment(call, recorded):
     assert call(cli.runs, TACHOGRAPH_DB=str(recorded)).exit_code == 0
 

@@ -24,6 +24,7 @@ from ledger.store.postgres.place import PostgresPlace, place_at
 from ledger.store.postgres.reads import PostgresReads
 from ledger.store.postgres.rebuilding import rebuild
 from ledger.store.postgres.recovering import Recoverer
+from ledger.store.postgres.requests import PostgresRequests
 from ledger.store.postgres.thread import LoopThread
 from ledger.store.postgres.writer import PostgresWriter
 from ledger.writer import WriterLimits
@@ -39,6 +40,7 @@ class PostgresEngine:
     thread: LoopThread
     heart: Heart
     recoverer: Recoverer
+    requests: PostgresRequests
     writer: PostgresWriter
     reader: LedgerReader
     erasing: PostgresErasing
@@ -60,6 +62,7 @@ class PostgresEngine:
 
     async def _stop(self) -> None:
         await self.erasing.stop()
+        await self.requests.stop()
         await self.recoverer.stop()
         await self.heart.stop()
 
@@ -83,10 +86,11 @@ def open_postgres(
         except FAULTS as error:
             raise unusable(place, error) from error
         recoverer = Recoverer(place, appends, clock, lease_s)
-        writer = PostgresWriter(place, appends, thread, limits)
+        requests = PostgresRequests(place, thread)
+        writer = PostgresWriter(place, appends, thread, requests, limits)
         reader = LedgerReader(PostgresReads(place), clock)
         erasing = PostgresErasing(place, appends, thread, clock)
-        engine = PostgresEngine(place, thread, heart, recoverer, writer, reader, erasing, os.getpid())
+        engine = PostgresEngine(place, thread, heart, recoverer, requests, writer, reader, erasing, os.getpid())
         undo.pop_all()
         undo.callback(engine.close)
         try:

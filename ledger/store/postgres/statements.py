@@ -41,6 +41,9 @@ OTHER_OWNERS = (
     " AND NOT EXISTS (SELECT FROM owner WHERE owner.owner_id = stream.owner_id)"
 )
 """Those that have a beat, and those that left runs behind and have none; of one moment."""
+REQUESTS = (
+    "SELECT run_id, cancel_reason FROM diagnosis_run WHERE run_id = ANY($1::text[]) AND cancel_reason IS NOT NULL"
+)
 RUNS_OF_OWNER = "SELECT run_id FROM stream WHERE owner_id = $1 AND stream_id > $2 ORDER BY stream_id LIMIT $3"
 
 EVENT_COLUMNS = tuple(name for name in EventRow._fields if name not in ("stream_id", "session_id", "run_id"))

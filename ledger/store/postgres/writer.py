@@ -24,6 +24,7 @@ from ledger.deciding import Draft
 from ledger.lanes import Lanes, Waiting, answer, lost_before, refused_in_child
 from ledger.permits import Permits
 from ledger.prepared import prepare
+from ledger.requests import OnRequest, Requests
 from ledger.store.postgres.appends import Appends
 from ledger.store.postgres.faults import violated
 from ledger.store.postgres.link import Link
@@ -60,11 +61,14 @@ class _Lane:
 class PostgresWriter:
     """A `harness.journal.Journal` over a pool of connections, in a thread of its own."""
 
-    def __init__(self, place: PostgresPlace, appends: Appends, thread: LoopThread, limits: WriterLimits) -> None:
+    def __init__(
+        self, place: PostgresPlace, appends: Appends, thread: LoopThread, requests: Requests, limits: WriterLimits
+    ) -> None:
         self._place = place
         self._appends = appends
         self._thread = thread
         self._limits = limits
+        self._requests = requests
         self._permits = Permits(permits_max=limits.permits_max, bytes_max=limits.queue_bytes_max)
         self._process_id = os.getpid()
         self._lock = threading.Lock()
@@ -97,6 +101,10 @@ class PostgresWriter:
         self._permits.add_bytes(append.size_bytes)
         self._put(Waiting(append, future))
         return future
+
+    def watch(self, run_id: str, on_request: OnRequest) -> Callable[[], None]:
+        """As `harness.journal.Journal`."""
+        return self._requests.watch(run_id, on_request)
 
     def run(self, job: Callable[[Draft], T], run_ids: Sequence[str] = ()) -> Future[T]:
         """Write what `job` drafts for the one run it looks at, in that run's turn; it may be asked several times."""
