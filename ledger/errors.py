@@ -150,6 +150,15 @@ class LedgerNotLive(LedgerFileError):
         super().__init__(place, advice.get(standing, f"is {standing}, and cannot be written"))
 
 
+class LedgerInUse(LedgerFileError):
+    """A process has it open, and must not while this is done."""
+
+    code = "ledger_in_use"
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(place, "is open in a process: close it first")
+
+
 class LedgerDamaged(LedgerFileError):
     """It is not what its events say."""
 

@@ -60,14 +60,14 @@ def migrations_folder() -> Path:
 
 
 def upgrade(connection: sa.Connection, revision: str, ids: IdSource, **facts: str) -> None:
-    """Run what is missing up to `revision`; a new ledger's id is drawn from `ids`. The caller commits."""
+    """Run what is missing up to `revision`; a new ledger's id is drawn from `ids`, or a fact. The caller commits."""
     # A ledger that is up to date has no need of Alembic, which takes a while to import.
     from alembic import command
     from alembic.config import Config
 
     config = Config()
     config.set_main_option("script_location", str(migrations_folder()).replace("%", "%%"))
-    config.attributes.update(facts, connection=connection, ledger_id=ids.salt()[:16].hex())
+    config.attributes.update({"ledger_id": ids.salt()[:16].hex(), **facts, "connection": connection})
     command.upgrade(config, revision)
 
 

@@ -2,6 +2,7 @@
 
 from ledger.cli.backup import backup, erasures, restore
 from ledger.cli.cancel import cancel
+from ledger.cli.copy import copy
 from ledger.cli.erase import erase, retention
 from ledger.cli.maintain import migrate, rebuild
 from ledger.cli.read import runs, show
@@ -11,6 +12,7 @@ from ledger.cli.verify import verify
 __all__ = [
     "backup",
     "cancel",
+    "copy",
     "erase",
     "erasures",
     "migrate",

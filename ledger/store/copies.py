@@ -14,6 +14,7 @@ from ledger.errors import LedgerUnreadable
 from ledger.store import statements
 from ledger.store.place import prepare_folder
 from ledger.store.probe import connect_to_read
+from ledger.store.sqlite import connect
 
 PAGES_AT_ONCE = 2_048
 PRIVATE = ("PRAGMA locking_mode = EXCLUSIVE", "PRAGMA synchronous = FULL", "PRAGMA journal_mode = DELETE")
@@ -72,11 +73,16 @@ def set_meta(path: Path, meta: Mapping[str, str]) -> None:
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as copy:
         for pragma in PRIVATE:
             copy.execute(pragma)
-        copy.execute("BEGIN IMMEDIATE")
-        for key, value in meta.items():
-            if copy.execute(UPDATE_META, (value, key)).rowcount == 0:
-                copy.execute(INSERT_META, (key, value))
-        copy.execute("COMMIT")
+        _put_meta(copy, meta)
+
+
+def mark(path: Path, meta: Mapping[str, str]) -> None:
+    """Let a ledger say this of itself; call with its write lock held."""
+    try:
+        with contextlib.closing(connect(path)) as ledger:
+            _put_meta(ledger, meta)
+    except sqlite3.Error as error:
+        raise LedgerUnreadable(path, f"cannot be marked ({error})") from error
 
 
 def read_meta(path: Path) -> dict[str, str]:
@@ -92,6 +98,14 @@ def count_events(path: Path) -> int:
     """Events of the log."""
     with contextlib.closing(connect_to_read(path)) as ledger:
         return int(ledger.execute(statements.LAST_POS).fetchone()[0])
+
+
+def _put_meta(connection: sqlite3.Connection, meta: Mapping[str, str]) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    for key, value in meta.items():
+        if connection.execute(UPDATE_META, (value, key)).rowcount == 0:
+            connection.execute(INSERT_META, (key, value))
+    connection.execute("COMMIT")
 
 
 def _refuse_to_overwrite(target: Path) -> None:

@@ -41,6 +41,16 @@ class Owners:
         finally:
             lock.close()
 
+    def living(self) -> list[str]:
+        """Owners that are alive."""
+        found = sorted(path.name for path in self._folder.iterdir()) if self._folder.is_dir() else []
+        living: list[str] = []
+        for owner_id in found:
+            with self.proven_dead(owner_id) as is_dead:
+                if not is_dead:
+                    living.append(owner_id)
+        return living
+
     def sweep(self) -> None:
         """Remove the files of the dead."""
         if not self._folder.is_dir():

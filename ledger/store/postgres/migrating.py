@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any, cast
+
+import asyncpg
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
@@ -30,6 +35,25 @@ async def ensure_current(
         require_live(place, before)
     if before is not None and before.revision >= revision:
         return before.revision, before
+    async with _in_transaction(place) as connection:
+        before = await _upgrade(connection, place, revision, ids or RandomIds())
+    now = await identify(place)
+    assert now is not None, "it was made just now"
+    return (before.revision if before else None), now
+
+
+@contextlib.asynccontextmanager
+async def making(place: PostgresPlace, ledger_id: str) -> AsyncIterator[asyncpg.Connection[Any]]:
+    """Make a ledger of that id where there is nothing yet, to be filled in the same transaction."""
+    async with _in_transaction(place) as connection:
+        before = await _upgrade(connection, place, HEAD_REVISION, RandomIds(), ledger_id=ledger_id)
+        if before is not None:
+            raise LedgerUnreadable(place, "holds a ledger already, and nothing is overwritten")
+        yield await _driver_of(connection)
+
+
+@contextlib.asynccontextmanager
+async def _in_transaction(place: PostgresPlace) -> AsyncIterator[AsyncConnection]:
     engine = create_async_engine(
         "postgresql+asyncpg://",
         poolclass=sa.NullPool,
@@ -37,19 +61,18 @@ async def ensure_current(
     )
     try:
         async with engine.begin() as connection:
-            before = await _upgrade(connection, place, revision, ids or RandomIds())
+            yield connection
     except FAULTS as error:
         raise unusable(place, error) from error
     except sa.exc.DBAPIError as error:
         raise LedgerUnreadable(place, f"cannot be migrated ({error.orig})") from error
     finally:
         await engine.dispose()
-    now = await identify(place)
-    assert now is not None, "it was made just now"
-    return (before.revision if before else None), now
 
 
-async def _upgrade(connection: AsyncConnection, place: PostgresPlace, revision: str, ids: IdSource) -> Identity | None:
+async def _upgrade(
+    connection: AsyncConnection, place: PostgresPlace, revision: str, ids: IdSource, **facts: str
+) -> Identity | None:
     """What was there, seen by the one process that migrates now."""
     if place.schema is not None:
         await connection.execute(sa.schema.CreateSchema(place.schema, if_not_exists=True))
@@ -57,9 +80,13 @@ async def _upgrade(connection: AsyncConnection, place: PostgresPlace, revision: 
     if schema is None:
         raise LedgerUnreadable(place, "has no schema that the user's search path names")
     await connection.execute(LOCK, {"schema": schema})
+    before = await identify_on(await _driver_of(connection), place)
+    if before is None or before.revision < revision:
+        await connection.run_sync(lambda sync: upgrade(sync, revision, ids, schema=schema, **facts))
+    return before
+
+
+async def _driver_of(connection: AsyncConnection) -> asyncpg.Connection[Any]:
     driver = (await connection.get_raw_connection()).driver_connection
     assert driver is not None, "it has just been used"
-    before = await identify_on(driver, place)
-    if before is None or before.revision < revision:
-        await connection.run_sync(lambda sync: upgrade(sync, revision, ids, schema=schema))
-    return before
+    return cast("asyncpg.Connection[Any]", driver)

@@ -86,11 +86,11 @@ class _Writing:
         return f"${self.names.index(name) + 1}::{kind}"
 
     def values(self, table: sa.Table, prefix: str, columns: Sequence[str]) -> str:
-        return ", ".join(self.value(f"{prefix}.{name}", _kind(table, name)) for name in columns)
+        return ", ".join(self.value(f"{prefix}.{name}", kind_of(table, name)) for name in columns)
 
     def rows(self, table: sa.Table, prefix: str, columns: Sequence[str]) -> str:
         """The columns of several rows, each an array."""
-        arrays = (self.value(f"{prefix}.{name}", f"{_kind(table, name)}[]") for name in columns)
+        arrays = (self.value(f"{prefix}.{name}", f"{kind_of(table, name)}[]") for name in columns)
         return f"unnest({', '.join(arrays)}) AS given ({', '.join(columns)})"
 
     def part(self, name: str, sql: str) -> None:
@@ -142,9 +142,9 @@ def _move_head(writing: _Writing, shape: Shape) -> None:
         )
         return
     moved = ("head_seq", "head_link", "owner_id", "owner_epoch")
-    changes = ", ".join(f"{name} = {writing.value(f'head.{name}', _kind(schema.stream, name))}" for name in moved)
+    changes = ", ".join(f"{name} = {writing.value(f'head.{name}', kind_of(schema.stream, name))}" for name in moved)
     base = ("head_seq", "head_link", "owner_epoch")
-    expected = " AND ".join(f"{name} = {writing.value(f'base.{name}', _kind(schema.stream, name))}" for name in base)
+    expected = " AND ".join(f"{name} = {writing.value(f'base.{name}', kind_of(schema.stream, name))}" for name in base)
     writing.part(
         "head",
         f"UPDATE stream SET {changes} WHERE stream_id = {writing.value('head.stream_id', 'text')}"
@@ -199,7 +199,7 @@ def _put_attempts(
 
 
 def _share_session(writing: _Writing, shape: Shape) -> None:
-    *shared, ttl = (writing.value(f"share.{name}", _kind(schema.chat_session, name)) for name in SessionShare._fields)
+    *shared, ttl = (writing.value(f"share.{name}", kind_of(schema.chat_session, name)) for name in SessionShare._fields)
     if shape.opens_session:
         ttl = f"CASE WHEN EXISTS (SELECT FROM opened) THEN {ttl} END"
     writing.part(
@@ -220,7 +220,7 @@ def _changes(columns: Sequence[str], fixed: frozenset[str]) -> str:
     return ", ".join(f"{column} = excluded.{column}" for column in columns if column not in fixed)
 
 
-def _kind(table: sa.Table, column: str) -> str:
+def kind_of(table: sa.Table, column: str) -> str:
     """The column's type, as a parameter has to name it."""
     kind = table.c[column].type
     if isinstance(kind, sa.LargeBinary):

@@ -1,0 +1,90 @@
+"""A ledger copied as it is into another file or database: the way to grow, all of it or nothing.
+
+Positions, links, contents and rows are the same there, which is read back and compared before anything is kept. The
+ledger must be open nowhere, and is marked as moved, so that only the copy goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ledger.errors import LedgerDamaged, LedgerInUse, Place, UnsupportedUrl
+from ledger.migrate import OPEN_TIMEOUT_S, lock_of
+from ledger.store.copies import copy_file, made_beside, mark
+from ledger.store.identity import require_live
+from ledger.store.owners import Owners
+from ledger.store.place import is_postgres, path_of
+from ledger.store.probe import require_current
+from ledger.verifying import VerifyReport, verify
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class CopyReport:
+    """What was copied where."""
+
+    ledger_id: str
+    source: str
+    target: str
+    is_moved: bool
+    """Whether the source is marked, so that nobody writes it any more."""
+    verified: VerifyReport
+    """Of the copy."""
+
+
+async def copy(
+    source: str | Path,
+    target: str | Path,
+    *,
+    keeps_source: bool = False,
+    on_progress: Progress = lambda _done, _of: None,
+) -> CopyReport:
+    """Copy the ledger in a file to an address where there is none yet.
+
+    Raises `LedgerInUse` while a process has it open, and `LedgerUnreadable` where the target holds something. With
+    `keeps_source` both could go on under one `ledger_id`, and whoever asks for it sees to it that they do not.
+    """
+    if is_postgres(source):
+        raise UnsupportedUrl("is a PostgreSQL database, out of which nothing is copied yet")
+    path = path_of(source)
+    identity = await asyncio.to_thread(require_current, path)
+    require_live(path, identity)
+    with _at_rest(path):
+        if is_postgres(target):
+            from ledger.store.postgres.copying import copy_to_postgres
+
+            place: Place = await copy_to_postgres(path, identity.ledger_id, str(target), on_progress)
+            verified = await verify(target, on_progress)
+        else:
+            place = path_of(target)
+            with made_beside(place) as made:
+                await asyncio.to_thread(copy_file, path, made, {}, on_progress)
+                verified = await verify(made, on_progress)
+                _require_right(place, verified)
+        _require_right(place, verified)
+        if not keeps_source:
+            await asyncio.to_thread(mark, path, {"standing": "moved", "moved_to": str(place)})
+    return CopyReport(identity.ledger_id, str(path), str(place), not keeps_source, verified)
+
+
+def _require_right(place: Place, verified: VerifyReport) -> None:
+    if not verified.is_right:
+        raise LedgerDamaged(place, str(verified.findings[0]), verified.finding_count)
+
+
+@contextlib.contextmanager
+def _at_rest(path: Path) -> Iterator[None]:
+    """The ledger while nobody has it open, or can open it."""
+    lock = lock_of(path)
+    try:
+        with lock.held(OPEN_TIMEOUT_S):
+            if Owners(Path(f"{path}.owners")).living():
+                raise LedgerInUse(path)
+            yield
+    finally:
+        lock.close()

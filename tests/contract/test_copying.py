@@ -1,0 +1,146 @@
+"""A ledger goes on elsewhere as it was: same positions, links, contents and rows, and only one of the two goes on."""
+
+import asyncpg
+import pytest
+
+from ledger import Ledger, LedgerNotLive, LedgerReader, LedgerUnreadable, schema
+from ledger.copying import copy
+from ledger.errors import LedgerDamaged, LedgerInUse
+from ledger.store.postgres import copying
+from ledger.verifying import verify
+from tests.contract.databases import PostgresOutsider, SqliteOutsider
+from tests.ledger.blank import blank_at
+from tests.ledger.scripted import ScriptedRun
+
+LOG = "SELECT pos, stream_id, seq, event_id, body, link FROM event ORDER BY pos"
+
+
+@pytest.fixture
+def source(tmp_path):
+    return blank_at(tmp_path / "source.db")
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def target(request, tmp_path):
+    """Where there is no ledger yet."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'target.db'}"
+        return
+    server = request.getfixturevalue("postgres_server")
+    name = server.create_database()
+    yield server.url(name)
+    server.drop_database(name)
+
+
+@pytest.fixture
+async def recorded(source):
+    """Runs that take turns in the log, one of them open, one erased; feedback, and more than one piece of events."""
+    async with await Ledger.open(source) as ledger:
+        runs = [ScriptedRun(f"run-{number}", f"session-{number % 3}", writer_id=f"w{number}") for number in range(20)]
+        for submissions in zip(*(run.whole() for run in runs), strict=True):
+            for submission in submissions:
+                ledger.journal.submit(submission)
+        big = ScriptedRun("run-big")
+        for submission in (big.start(), big.answer("x" * 100_000), *(big.transition(f"n{n}") for n in range(1_200))):
+            ledger.journal.submit(submission)
+        await ledger.record_feedback("session-1", "run-1", useful=True, comment="it was the disk")
+        await ledger.erase(run=("session-2", "run-2"))
+    return source
+
+
+def rows(url, statement):
+    outsider = (
+        PostgresOutsider(url) if url.startswith("postgresql:") else SqliteOutsider(url.removeprefix("sqlite:///"))
+    )
+    found = outsider.execute(statement).fetchall()
+    outsider.close()
+    return found
+
+
+async def test_the_log_is_the_same_at_every_position_and_goes_on(recorded, target):
+    heard = []
+    report = await copy(recorded, target, on_progress=lambda done, of: heard.append((done, of)))
+    assert report.verified.is_right
+    assert rows(target, LOG) == rows(str(recorded), LOG)
+    assert heard
+    before = report.verified.event_count
+    async with await Ledger.open(target) as ledger:
+        ledger.journal.submit(ScriptedRun("run-99").start()).result()
+        trace = await ledger.reader.trace("session-1", "run-1")
+        assert (trace.answer.text, trace.run.summary.status) == ("The disk is full.", "SUCCESS")
+    assert [row[0] for row in rows(target, LOG)][: before + 1] == [*range(1, before + 2)]
+    assert (await verify(target)).findings == ()
+
+
+async def test_of_two_copies_only_one_goes_on(recorded, target):
+    await copy(recorded, target)
+    with pytest.raises(LedgerNotLive, match="was moved elsewhere"):
+        await Ledger.open(recorded)
+    with pytest.raises(LedgerNotLive):
+        await copy(recorded, target + "2")
+    async with await LedgerReader.open(recorded) as reader:
+        assert len((await reader.recent_runs()).rows) == 21
+
+
+async def test_the_source_may_be_kept_on_ones_own_responsibility(recorded, target):
+    assert not (await copy(recorded, target, keeps_source=True)).is_moved
+    await (await Ledger.open(recorded)).close()
+
+
+async def test_an_empty_ledger_can_be_copied(source, target):
+    await copy(source, target)
+    async with await Ledger.open(target) as ledger:
+        ledger.journal.submit(ScriptedRun().start()).result()
+    assert rows(target, LOG)[0][0] == 1
+
+
+async def test_what_is_there_already_is_not_overwritten(recorded, target):
+    await (await Ledger.open(target)).close()
+    with pytest.raises(LedgerUnreadable, match="nothing is overwritten"):
+        await copy(recorded, target)
+    assert rows(target, LOG) == []
+    await (await Ledger.open(recorded)).close()
+
+
+async def test_a_ledger_that_a_process_has_open_is_not_copied(recorded, target):
+    async with await Ledger.open(recorded):
+        with pytest.raises(LedgerInUse):
+            await copy(recorded, target)
+
+
+async def test_a_wrong_ledger_is_not_moved(recorded, target):
+    outsider = SqliteOutsider(recorded)
+    outsider.execute("UPDATE diagnosis_run SET status = 'FAILED' WHERE run_id = 'run-1'")
+    outsider.close()
+    with pytest.raises(LedgerDamaged, match=r"diagnosis_run\.status"):
+        await copy(recorded, target)
+    await (await Ledger.open(recorded)).close()
+
+
+async def test_what_fails_on_the_way_leaves_nothing_in_the_database(recorded, postgres_server):
+    url = postgres_server.url(postgres_server.create_database())
+
+    def fail(done, of):
+        raise RuntimeError("on purpose")
+
+    with pytest.raises(RuntimeError):
+        await copy(recorded, url, on_progress=fail)
+    assert rows(url, "SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace") == [(0,)]
+    await copy(recorded, url)
+
+
+async def test_what_the_database_made_of_the_rows_is_read_back(recorded, postgres_server, monkeypatch):
+    url = postgres_server.url(postgres_server.create_database())
+    copy_records = asyncpg.Connection.copy_records_to_table
+
+    async def alter(connection, table, *, records, columns):
+        records = [("other", *row[1:]) if table == "case_library" else row for row in records]
+        return await copy_records(connection, table, records=records, columns=columns)
+
+    monkeypatch.setattr(asyncpg.Connection, "copy_records_to_table", alter)
+    with pytest.raises(LedgerUnreadable, match="other rows of case_library"):
+        await copy(recorded, url)
+
+
+def test_every_table_is_copied_or_is_made_there():
+    assert {table.name for table in copying.WHOLE} | {"ledger_meta"} == set(schema.metadata.tables)
