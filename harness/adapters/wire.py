@@ -19,7 +19,8 @@ C = TypeVar("C")
 
 EXTENSION = "harness.sent"
 _REDIRECTED = "harness.redirected"
-"""In a request's extensions once it was answered by a redirect; what follows that inherits them."""
+"""In a request's extensions, once it was answered by a redirect: itself. What follows that inherits them, but what
+sends the same again follows nothing."""
 
 
 class Wire:
@@ -46,7 +47,8 @@ class Wire:
             with self._lock:
                 self._unattributed += 1
             return None
-        if request.extensions.pop(_REDIRECTED, False):
+        redirected = request.extensions.pop(_REDIRECTED, None)
+        if redirected is not None and redirected is not request:
             return None
         return sent.add(ends_run=self._ends_run)
 
@@ -207,5 +209,5 @@ def _class_of(client: object) -> Any:
 
 def _answered(request: Any, response: Any) -> Any:
     if response.has_redirect_location:
-        request.extensions[_REDIRECTED] = True
+        request.extensions[_REDIRECTED] = request
     return response

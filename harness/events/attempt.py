@@ -102,6 +102,6 @@ class HiddenRetryDetected(AttemptEvent):
     type: Literal["hidden_retry.detected"] = "hidden_retry.detected"
     version: Literal[1] = 1
     request: Count
-    """The request's number within the attempt; the first hidden one is 2."""
+    """The request's number within the attempt. The first hidden one is 2, or 1 where the attempt had ended before."""
     usage: CountMap | None = None
     """What the run was charged for it."""

@@ -1,4 +1,5 @@
-"""The requests that one attempt was seen to send: the first is the attempt's own, each further one is hidden (SPEC H7).
+"""The requests that one attempt was seen to send: the first is the attempt's own, each further one is hidden, and so is
+one that comes after the attempt's end (SPEC H7).
 
 Whoever watches the wire counts here (`harness.adapters.wire`). A hidden request is recorded and charged like the call
 that it repeats, before it may go out.
@@ -38,23 +39,28 @@ class SentRequests:
         return self._count
 
     def add(self, *, ends_run: bool) -> Future[Recorded] | None:
-        """Count a request that is about to be sent: None for the first, else when the record of it is durable.
+        """Count a request that is about to be sent: None for the attempt's own, else when its record is durable.
 
         Raises `Interrupted` if it must not go out: it `ends_run`, it passes a limit, or the run ended before.
         """
         live = self._accounts.live
         with live.lock:
             self._count += 1
-            if self._count == 1:
-                return None
-            recorded = None
-            if live.failure is None:
-                recorded = self._record(ends_run=ends_run)
+            is_own = self._count == 1 and self._is_at_work()
+            recorded = self._record(ends_run=ends_run) if not is_own and live.failure is None else None
             try:
-                self._accounts.check_open()
+                if is_own:
+                    self._accounts.check_granted()
+                else:
+                    self._accounts.check_open()
             except HarnessError as error:
                 raise stopped(error) from None
             return recorded
+
+    def _is_at_work(self) -> bool:
+        """Whether the operation is not known to have come to its end; one that was abandoned may be at work."""
+        state, attempt_id = self._accounts.live.state, self._stamp["attempt_id"]
+        return attempt_id in state.open_attempts or attempt_id in state.abandoned_attempts
 
     def _record(self, *, ends_run: bool) -> Future[Recorded] | None:
         live = self._accounts.live

@@ -26,6 +26,7 @@ from harness import (
 )
 from harness.adapters import openai as openai_adapter
 from harness.adapters.wire import bind, extensions, watch
+from harness.concurrency.interruption import Interrupted
 from harness.errors import LedgerUnavailable
 from tests.harness.fakes import (
     HandJournal,
@@ -457,3 +458,76 @@ async def test_what_cannot_be_watched_or_bound_is_refused(harness: Harness):
             for call in refused:
                 with pytest.raises(InvalidInput, match=r"client|run"):
                     call(run)
+
+
+@pytest.mark.parametrize("times", [2, 5])
+async def test_the_same_request_sent_again_after_a_redirect_is_a_hidden_one(
+    harness: Harness, journal: HandJournal, server: Answers, times: int
+):  # H7
+    server.answers, server.headers = [(302, {})], {"location": "/elsewhere"}
+    async with httpx.AsyncClient() as client:
+        watch(client)
+
+        async def insist(run: RunContext) -> None:
+            bound = bind(client, run)
+            request = bound.build_request("GET", server.url)
+            for _ in range(times):
+                await bound.send(request)
+
+        with left_with(RunEnded, match="HIDDEN_RETRY"):
+            async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
+                await harness.tool(run, "get", insist)
+    assert len(server.paths) == 1
+    assert [request for _, request, _ in hidden(journal)] == [2]
+
+
+async def test_what_is_sent_after_the_end_of_its_attempt_is_a_hidden_request(
+    harness: Harness, journal: HandJournal, server: Answers
+):  # E3, H7
+    kept: list[httpx.AsyncClient] = []
+    async with httpx.AsyncClient() as client:
+        watch(client)
+
+        async def keep(run: RunContext) -> None:
+            kept.append(bind(client, run))
+
+        with left_with(Interrupted):
+            async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
+                await harness.tool(run, "get", keep)
+                await kept[0].get(server.url)
+        with pytest.raises(Interrupted):
+            await kept[0].get(server.url)
+    assert server.paths == []
+    assert journal.state("r").reason == "HIDDEN_RETRY"
+    assert [request for _, request, _ in hidden(journal)] == [1, 2]
+
+
+async def test_a_thread_whose_run_has_ended_sends_nothing(
+    harness: Harness, journal: HandJournal, server: Answers
+):  # H3, H7
+    started, released = threading.Event(), threading.Event()
+    raised: list[BaseException] = []
+    with httpx.Client() as client:
+        watch(client)
+
+        def wait_then_send(run: RunContext) -> None:
+            started.set()
+            released.wait(timeout=30)
+            try:
+                bind(client, run).get(server.url)
+            except BaseException as error:
+                raised.append(error)
+                raise
+
+        with left_with(RunEnded, match="USER_REQUESTED"):
+            async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
+                asking = asyncio.ensure_future(harness.tool(run, "get", wait_then_send))
+                await until(started.is_set)
+                run.cancellation.signal(CancelReason.USER_REQUESTED)
+        with pytest.raises(RunEnded):
+            await asking
+        released.set()
+        await until(lambda: "attempt.finished_late" in types(journal.events("r")))
+    assert [type(error) for error in raised] == [Interrupted]
+    assert server.paths == []
+    assert hidden(journal) == []
