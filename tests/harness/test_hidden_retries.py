@@ -60,6 +60,8 @@ def server() -> Iterator[Answers]:
 
 MODULES = {"genai": "google.genai"}
 PARTS = {
+    "ConfigurableField": "langchain_core.runnables",
+    "StateGraph": "langgraph.graph",
     "Config": "botocore.config",
     "HttpOptions": "google.genai.types",
     "HttpRetryOptions": "google.genai.types",
@@ -114,6 +116,7 @@ ATTEMPTS = "http_options=HttpOptions(retry_options=HttpRetryOptions(attempts=1))
 TOTAL = 'config=Config(retries={"total_max_attempts": 1})'
 HTTP_CLIENT = "httpx2.Client(transport=httpx2.HTTPTransport(retries=1))"
 DEPLOYED = "[{'model_name': 'm', 'litellm_params': {'model': 'openai/m', 'api_base': url + '/v1', 'api_key': 'k'}}]"
+OPENAI = "{'model_name': 'm', 'litellm_params': dict(model='openai/m', api_key='k', {})}"
 RETRYING = "[{'model_name': 'm', 'litellm_params': {'model': 'openai/m', 'api_key': 'k', 'num_retries': 2}}]"
 
 CASES = {
@@ -291,6 +294,21 @@ REFUSED = {
         "Router",
         'litellm_params={"num_retries": 0}',
     ),
+    "litellm, fallbacks of a deployment": (
+        f"litellm.Router(num_retries=0, model_list=[{OPENAI.replace('{}', 'fallbacks=[1]')}])",
+        "Router",
+        'litellm_params={"fallbacks": None}',
+    ),
+    "litellm, deployments in an order": (
+        f"litellm.Router(num_retries=0, model_list=[{OPENAI.replace('{}', 'order=at')} for at in (1, 2)])",
+        "Router",
+        'litellm_params={"order": None}',
+    ),
+    "litellm, what a router adds to every call": (
+        "litellm.Router(model_list=[], num_retries=0, default_litellm_params={'num_retries': 3})",
+        "Router",
+        'default_litellm_params={"num_retries": 0}',
+    ),
     "instructor, over a client that retries": (
         "functools.partial(instructor.from_openai(openai.OpenAI(api_key='k')).create, max_retries=0)",
         "OpenAI",
@@ -378,6 +396,121 @@ def test_a_client_that_is_not_known_is_refused_with_the_way_out(client: object):
     with pytest.raises(UnknownClient, match=r"declared=\[Declared\(") as refused:
         refuse_hidden_retries(client)
     assert refused.value.client in str(refused.value)
+
+
+class Twice(httpx.HTTPTransport):
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        super().handle_request(request).read()
+        return super().handle_request(request)
+
+
+class SendsTwice(httpx.Client):
+    def send(self, request: httpx.Request, **given: Any) -> httpx.Response:
+        super().send(request, **given)
+        return super().send(request, **given)
+
+
+class AsksTwice(httpx.Auth):
+    def auth_flow(self, request: httpx.Request) -> Any:
+        yield request
+        yield request
+
+
+class Mixin:
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        raise NotImplementedError
+
+
+class Mixed(Mixin, httpx.HTTPTransport): ...
+
+
+class Labelled(httpx.Client):
+    """One that is made in a way of its own, and does nothing else."""
+
+    def __init__(self, label: str) -> None:
+        super().__init__()
+        self.label = label
+
+    def described(self) -> str:
+        return self.label
+
+
+WRAPPED = "functools.partial(tenacity.retry(stop=tenacity.stop_after_attempt(3))(litellm.completion), max_retries=0)"
+GRAPH = "StateGraph(dict).add_node('n', lambda state: state).add_edge('__start__', 'n').compile()"
+MODEL = "langchain_openai.ChatOpenAI(model='m', api_key='k', max_retries=0)"
+LATER = f"{MODEL}.configurable_alternatives(ConfigurableField(id='x'), other=lambda: 0)"
+HEIRS = {
+    "a transport": (lambda: httpx.Client(transport=Twice()), "Twice"),
+    "a transport, by a mixin": (lambda: httpx.Client(mounts={"http://": Mixed()}), "Mixed"),
+    "a client": (SendsTwice, "SendsTwice"),
+    "what authenticates": (lambda: httpx.Client(auth=AsksTwice()), "AsksTwice"),
+    "digest authentication": (lambda: httpx.Client(auth=httpx.DigestAuth("u", "p")), "DigestAuth"),
+}
+
+
+@pytest.mark.parametrize(("make", "name"), HEIRS.values(), ids=HEIRS)
+def test_what_sends_in_another_way_than_the_known_type_that_it_derives_from_is_refused(make: Any, name: str):  # H7
+    with make() as client, pytest.raises(UnknownClient) as refused:
+        refuse_hidden_retries(client)
+    assert refused.value.client == name
+
+
+def test_what_derives_from_a_known_type_and_sends_as_that_does_is_judged_as_that_is():  # H7
+    with Labelled("mine") as client:
+        assert refuse_hidden_retries(client) is client
+
+
+def test_an_sdk_whose_requests_somebody_else_makes_is_refused(sdks: Sdks):  # H7
+    kind = type("Insistent", (sdks["openai"].OpenAI,), {"request": lambda *_: None})
+    with pytest.raises(UnknownClient, match="Insistent"):
+        refuse_hidden_retries(kind(api_key="k", max_retries=0))
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (WRAPPED, "completion"),
+        ("functools.partial(litellm.completion_with_retries, max_retries=0)", "completion_with_retries"),
+        ("functools.partial(litellm.embedding, max_retries=0)", "embedding"),
+        ("functools.partial(litellm.batch_completion_models, max_retries=0)", "batch_completion_models"),
+        (GRAPH, "CompiledStateGraph"),
+        (LATER, "RunnableConfigurableAlternatives"),
+    ],
+    ids=["wrapped", "with retries", "embedding", "several models", "a graph", "made later"],
+)
+def test_what_retries_though_it_goes_by_the_name_of_something_that_does_not_is_refused(
+    make: str, name: str, sdks: Sdks
+):  # H7
+    with pytest.raises(UnknownClient) as refused:
+        refuse_hidden_retries(sdks.of(make))
+    assert refused.value.client == name
+
+
+@pytest.mark.parametrize(
+    ("name", "asked"),
+    [
+        ("completion", {"messages": ASKED}),
+        ("acompletion", {"messages": ASKED}),
+        ("text_completion", {"prompt": "why?"}),
+        ("atext_completion", {"prompt": "why?"}),
+        ("responses", {"input": "why?"}),
+        ("aresponses", {"input": "why?"}),
+    ],
+)
+def test_each_function_of_litellm_that_is_let_through_sends_one_request(
+    name: str, asked: Any, sdks: Sdks, server: Answers
+):  # H7
+    server.headers = {"retry-after-ms": "1", "connection": "close"}
+    call = refuse_hidden_retries(functools.partial(getattr(sdks["litellm"], name), max_retries=0))
+
+    async def ask() -> None:
+        asking = call(model="openai/m", api_base=f"{server.url}/v1", api_key="k", **asked)
+        if name.startswith("a"):
+            await asking
+
+    with pytest.raises(Exception, match=r"."):
+        asyncio.run(ask())
+    assert len(server.paths) == 1
 
 
 def test_a_model_of_langchain_whose_client_is_not_known_is_refused():  # H7
