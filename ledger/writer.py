@@ -61,8 +61,8 @@ class Store(Protocol):
     def run(self, job: Callable[[Batch], T], run_ids: Sequence[str] = ()) -> T:
         """Whatever `job` does, in a transaction of its own; `run_ids` are the runs that it looks at."""
 
-    def tidy(self, *, is_idle: bool) -> None:
-        """A moment between two transactions; `is_idle` if nothing is waiting."""
+    def tidy(self, *, is_idle: bool) -> bool:
+        """A moment between two transactions, `is_idle` if nothing is waiting; whether nothing is left for the next."""
 
     def close(self) -> None:
         """Nothing more will come."""
@@ -242,7 +242,7 @@ class Writer:
     def _tidy(self, *, is_idle: bool) -> bool:
         """Whether that is done with; while others are writing it is put off."""
         try:
-            self._store.tidy(is_idle=is_idle)
+            return self._store.tidy(is_idle=is_idle)
         except LedgerUnavailable:
             log.debug("others are writing: tidying the ledger is put off")
             return False

@@ -35,7 +35,11 @@ CHECKPOINT_COMMITS = 400
 CHECKPOINT_BYTES = 16 * 1024 * 1024
 """or after so many bytes of content; sooner when nothing else is to do."""
 WAL_TRUNCATE_BYTES = 64 * 1024 * 1024
-"""A write-ahead log of this size is cut to nothing when no reader needs it."""
+"""A write-ahead log of this size is cut to nothing as soon as no reader needs it,"""
+WAL_WAIT_S = 0.05
+"""for which a checkpoint in the midst of work waits so long;"""
+WAL_WARN_BYTES = 256 * 1024 * 1024
+"""one of this size is told of, since a reader that stays in the midst of reading keeps it."""
 
 PRAGMAS = (
     "PRAGMA synchronous = FULL",
@@ -80,6 +84,7 @@ class SqliteStore:
         self._heads = RunHeads(self._connection, setting.owner_id)
         self._commits = 0
         self._bytes = 0
+        self._is_warned = False
 
     def append_all(self, appends: Sequence[Append]) -> list[Recorded | Exception]:
         """What became of each append, all durable in one transaction; `LedgerUnavailable` if nothing was stored."""
@@ -106,16 +111,17 @@ class SqliteStore:
             raise violated(error, "a job") from error
         return result
 
-    def tidy(self, *, is_idle: bool) -> None:
-        """Checkpoint where that is due, or where nothing else is to do."""
-        if is_idle and self._commits > 0:
-            mode = "TRUNCATE" if self._wal_bytes() > WAL_TRUNCATE_BYTES else "PASSIVE"
-        elif self._commits >= CHECKPOINT_COMMITS or self._bytes >= CHECKPOINT_BYTES:
-            mode = "PASSIVE"
-        else:
-            return
+    def tidy(self, *, is_idle: bool) -> bool:
+        """Checkpoint where that is due, or where nothing else is to do; whether nothing is left of it for later."""
+        is_due = self._commits >= CHECKPOINT_COMMITS or self._bytes >= CHECKPOINT_BYTES
+        is_large = (is_idle or is_due) and self._wal_bytes() > WAL_TRUNCATE_BYTES
+        if not (is_due or (is_idle and (self._commits > 0 or is_large))):
+            return True
         with self._held(0.0 if is_idle else self._lock_timeout_s):
-            self._checkpoint(mode)
+            # Beside readers that come and go a log that is only checkpointed never begins anew.
+            is_done = self._checkpoint("TRUNCATE" if is_large else "PASSIVE", 0.0 if is_idle else WAL_WAIT_S)
+        self._warn_of_wal()
+        return is_done or not is_large
 
     def truncate_log(self) -> bool:
         """Bring the whole log into the file and cut it to nothing; False if a reader is in the way."""
@@ -199,11 +205,17 @@ class SqliteStore:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
 
-    def _checkpoint(self, mode: str) -> bool:
+    def _warn_of_wal(self) -> None:
+        wal_bytes = self._wal_bytes()
+        if wal_bytes > WAL_WARN_BYTES and not self._is_warned:
+            log.warning("the log beside the ledger has %d bytes: a reader that does not end keeps it", wal_bytes)
+        self._is_warned = wal_bytes > WAL_WARN_BYTES
+
+    def _checkpoint(self, mode: str, wait_s: float = 0.0) -> bool:
         """Bring the log into the file, as far as no reader is in the way; what fails now is done another time."""
         self._commits = self._bytes = 0
         try:
-            self._connection.execute("PRAGMA busy_timeout = 0")
+            self._connection.execute(f"PRAGMA busy_timeout = {round(wait_s * 1000)}")
             reached("before checkpoint")
             (is_busy, *_) = self._connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()
             reached("after checkpoint")

@@ -40,6 +40,7 @@ class FakeStore:
             if self.tidied < 3:
                 raise LedgerUnavailable("another process has held the lock")
             self.is_tidy.set()
+        return True
 
     def close(self):
         self.is_closed = True
