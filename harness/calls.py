@@ -242,7 +242,7 @@ class Calls:
         )
 
     def _batched(self, run: RunContext, index: int, call: ToolCall) -> Operation:
-        """One call of a batch, as it will be in a scope of its own."""
+        """One call of a batch, as it will be on a path of its own."""
         alone = replace(run, ordinals=Ordinals())
         labels = ToolLabels(call_id=call.call_id, tool_key=call.tool_key, effect=call.effect, timeout_s=call.timeout_s)
         name = name_of(call.fn) if call.name is None else call.name

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from harness.deadline import Deadline
 from harness.errors import InvalidInput
 from harness.handles import Budget, Cancellation, Lifecycle, RunCapacity
-from harness.ids import boundary_path, check_name
+from harness.ids import boundary_id, check_name
 from harness.live.accounts import Accounts
 from harness.live.ordinals import Ordinals
 from harness.live.run import LiveRun
@@ -34,30 +34,29 @@ class RunContext:
     """What the handles share; for the harness, not for applications."""
     accounts: Accounts = field(repr=False)
     """What its boundaries are charged to; for the harness."""
-    scope: tuple[str, ...] = ()
+    path: tuple[str, ...] = ()
     """Where in the run this copy stands; the first part of every boundary's identity (SPEC D7)."""
     ordinals: Ordinals = field(default_factory=Ordinals, repr=False)
-    """Those of the boundaries in this scope; for the harness."""
+    """Those of the boundaries at this path; for the harness."""
     attempt_id: str | None = None
     """The attempt inside which this copy was handed out."""
     sent: SentRequests | None = field(default=None, repr=False)
     """The requests that this attempt was seen to send; for the adapters."""
 
     def branch(self, key: str) -> RunContext:
-        """The same run in a scope of its own; concurrent work needs one each, or order would decide identity."""
-        scope = (*self.scope, check_name("key", key))
-        if _is_attempt(scope[-4:]):
-            path = "/".join(scope)
+        """The same run on a path of its own; concurrent work needs one each, or order would decide identity."""
+        path = (*self.path, check_name("key", key))
+        if _is_attempt(path[-4:]):
             raise InvalidInput(
-                "key", f"makes the scope {path}, which is that of an attempt or nested scope, or a batch"
+                "key", f"makes the path {'/'.join(path)}, which is that of an attempt, nested scope or batch"
             )
         with self.live.lock:
-            return replace(self, scope=scope, ordinals=self.ordinals.branch(key))
+            return replace(self, path=path, ordinals=self.ordinals.branch(key))
 
     def inside(
         self, segments: tuple[str, str, str, str], attempt_id: str, sent: SentRequests | None = None
     ) -> RunContext:
-        """The same run as an operation sees it: scoped to its attempt."""
+        """The same run as an operation sees it: on the path of its attempt."""
         # Every attempt makes one, and `replace` takes three times as long.
         return RunContext(
             self.session_id,
@@ -70,20 +69,20 @@ class RunContext:
             self.lifecycle,
             self.live,
             self.accounts,
-            scope=(*self.scope, *segments),
+            path=(*self.path, *segments),
             ordinals=Ordinals(),
             attempt_id=attempt_id,
             sent=sent,
         )
 
     def next_ordinal(self, kind: str, name: str) -> int:
-        """The ordinal of the next boundary of this kind and name in this scope (SPEC D7)."""
+        """The ordinal of the next boundary of this kind and name at this path (SPEC D7)."""
         with self.live.lock:
             return self.ordinals.next(kind, name)
 
     def boundary(self, kind: str, name: str) -> str:
         """Identity of the next boundary here that has one attempt only."""
-        return boundary_path(self.scope, kind, name, self.next_ordinal(kind, name), 1)
+        return boundary_id(self.path, kind, name, self.next_ordinal(kind, name), 1)
 
 
 def check_run(run: object) -> RunContext:
@@ -94,7 +93,7 @@ def check_run(run: object) -> RunContext:
 
 
 def _is_attempt(segments: tuple[str, ...]) -> bool:
-    """Whether a scope that ends so is that of an attempt, nested scope or batch: kind, name, ordinal, attempt."""
+    """Whether a path that ends so is that of an attempt, nested scope or batch: kind, name, ordinal, attempt."""
     return len(segments) == 4 and segments[0] in ENCLOSING_KINDS and segments[2].isdigit() and segments[3].isdigit()
 
 

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from harness.budget.usage import check_size
 from harness.cancellation import Callback, CancelReason
 from harness.errors import CapacityExceeded, InvalidInput
-from harness.ids import boundary_path, check_code, check_name
+from harness.ids import boundary_id, check_code, check_name
 from harness.lifecycle import Outcome, Termination
 from harness.live.accounts import Accounts
 from harness.live.run import LiveRun
@@ -75,7 +75,7 @@ class RunCapacity:
             excess = self._accounts.find_excess({"run_bytes": size_bytes})
             if excess is not None:
                 raise CapacityExceeded(amount_bytes=size_bytes, used_bytes=excess.used, limit_bytes=excess.limit)
-            boundary = boundary_path((), "capacity", name, live.ordinals.next("capacity", name), 1)
+            boundary = boundary_id((), "capacity", name, live.ordinals.next("capacity", name), 1)
             live.record(*self._accounts.charge_bytes(size_bytes, boundary=boundary, name=name), is_awaited=False)
 
 

@@ -78,12 +78,12 @@ def session_stream(session_id: str) -> str:
     return f"s:{session_id}"
 
 
-def boundary_path(scope: tuple[str, ...], kind: str, name: str, ordinal: int, attempt: int) -> str:
+def boundary_id(path: tuple[str, ...], kind: str, name: str, ordinal: int, attempt: int) -> str:
     """Boundary identity: `/`-joined, percent-escaped segments (SPEC D7)."""
-    path = "/".join([*map(_escaped, scope), _escaped(kind), _escaped(name), str(ordinal), str(attempt)])
-    if len(path) > MAX_BOUNDARY_CHARS:
-        raise InvalidInput("boundary", f"must be at most {MAX_BOUNDARY_CHARS} characters, not {len(path)}")
-    return path
+    boundary = "/".join([*map(_escaped, path), _escaped(kind), _escaped(name), str(ordinal), str(attempt)])
+    if len(boundary) > MAX_BOUNDARY_CHARS:
+        raise InvalidInput("boundary", f"must be at most {MAX_BOUNDARY_CHARS} characters, not {len(boundary)}")
+    return boundary
 
 
 @lru_cache(maxsize=1024)

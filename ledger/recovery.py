@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from harness import events as e
-from harness.ids import boundary_path, run_stream
+from harness.ids import boundary_id, run_stream
 from harness.state import RunState
 from ledger.deciding import Draft
 from ledger.failpoints import reached
@@ -70,7 +70,7 @@ def closing_events(state: RunState, new_event_id: Callable[[], str], now_us: int
         for attempt in state.open_attempts.values()
     ]
     outcome, reason = _outcome(state)
-    boundary = boundary_path((), "termination", "run", 1, 1)
+    boundary = boundary_id((), "termination", "run", 1, 1)
     events.append(e.RunTerminated(event_id=new_event_id(), boundary=boundary, outcome=outcome, reason=reason, **stamp))
     return events
 

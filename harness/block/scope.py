@@ -12,7 +12,7 @@ from harness.deadline import Deadline, check_timeout
 from harness.engine import Engine
 from harness.errors import InvalidInput
 from harness.handles import Budget, RunCapacity
-from harness.ids import boundary_path, check_name
+from harness.ids import boundary_id, check_name
 from harness.live.accounts import Accounts
 from harness.live.ordinals import Ordinals
 from harness.live.scope import LiveScope
@@ -57,7 +57,7 @@ class ScopeBlock:
             budget=Budget(accounts),
             capacity=RunCapacity(accounts),
             accounts=accounts,
-            scope=(*run.scope, "scope", self._name, str(self._ordinal), "1"),
+            path=(*run.path, "scope", self._name, str(self._ordinal), "1"),
             ordinals=Ordinals(),
         )
 
@@ -80,7 +80,7 @@ class ScopeBlock:
             deadline = None
         opened = live.event(
             e.ScopeOpened,
-            boundary=boundary_path(run.scope, "scope", self._name, self._ordinal, 1),
+            boundary=boundary_id(run.path, "scope", self._name, self._ordinal, 1),
             parent_attempt_id=run.attempt_id,
             scope_id=live.next_scope_id(),
             parent_scope_id=run.accounts.scope_id,

@@ -1,6 +1,6 @@
 """A batch of tool calls, as one reply of a model asks for them: started all or none, then side by side (SPEC D6).
 
-Each call has a scope of its own, named by its index in the list, so that its identity does not depend on which of
+Each call has a path of its own, named by its index in the list, so that its identity does not depend on which of
 them is faster (SPEC D7). What becomes of one call does not disturb the others.
 """
 
@@ -24,7 +24,7 @@ from harness.content import encode_content
 from harness.context import RunContext
 from harness.engine import Engine
 from harness.errors import HarnessError, ToolDenied
-from harness.ids import boundary_path
+from harness.ids import boundary_id
 from harness.live.ordinals import Ordinals
 from harness.retry import FailureType, tell
 
@@ -55,7 +55,7 @@ async def _begin(
     engine: Engine, run: RunContext, ordinal: int, operations: Sequence[Operation]
 ) -> tuple[list[Request], list[Attempt] | HarnessError]:
     """The requests, and the attempts of those that no policy denied, or why a limit let none of them through."""
-    inner = [_scoped(run, ordinal, index) for index in range(len(operations))]
+    inner = [_within_batch(run, ordinal, index) for index in range(len(operations))]
     with run.live.interruptions.open() as interruption:
         asked = [ask_policies(engine, *each) for each in zip(inner, operations, strict=True)]
         verdicts = await asyncio.gather(*asked)
@@ -63,7 +63,7 @@ async def _begin(
             Request(engine, within, operation, 1, encode_content(operation.args), said)
             for within, operation, said in zip(inner, operations, verdicts, strict=True)
         ]
-        boundary = boundary_path(run.scope, BATCH, BATCH_NAME, ordinal, 1)
+        boundary = boundary_id(run.path, BATCH, BATCH_NAME, ordinal, 1)
         admission = Admission(engine, run, requests, interruption, boundary)
         try:
             return requests, await admission.attempts()
@@ -137,6 +137,6 @@ def _denied(operation: Operation, denial: ToolDenied) -> ToolResult:
     return ToolResult.of(operation, ToolStatus.DENIED, error=denial, failure=FailureType.DENIED)
 
 
-def _scoped(run: RunContext, ordinal: int, index: int) -> RunContext:
-    """The run in the scope of one call of a batch."""
-    return replace(run, scope=(*run.scope, BATCH, BATCH_NAME, str(ordinal), "1", str(index)), ordinals=Ordinals())
+def _within_batch(run: RunContext, ordinal: int, index: int) -> RunContext:
+    """The run as one call of a batch sees it."""
+    return replace(run, path=(*run.path, BATCH, BATCH_NAME, str(ordinal), "1", str(index)), ordinals=Ordinals())

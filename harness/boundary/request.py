@@ -13,10 +13,10 @@ from harness.content import Content, SealedContent
 from harness.context import RunContext
 from harness.engine import Engine
 from harness.errors import ToolDenied
-from harness.ids import boundary_path
+from harness.ids import boundary_id
 from harness.live.accounts import Call
 from harness.redaction import captured
-from harness.state import scope_of
+from harness.state import path_of
 
 _IN_A_BATCH = re.compile(r"(?:^|/)batch/tools/([0-9]+)/1/[0-9]+$")
 
@@ -44,7 +44,7 @@ class Request:
             self.call = operation.name, given.fingerprint
         self._input = captured(given, operation.capture(engine.capture, "input"))
         self.amounts = operation.amounts(len(self._input.content.data) if self._input.is_kept else 0)
-        self._boundary = boundary_path(run.scope, operation.kind, operation.name, operation.ordinal, number)
+        self._boundary = boundary_id(run.path, operation.kind, operation.name, operation.ordinal, number)
         self._named = {"kind": operation.kind, "name": operation.name}
         self.stamp = {"boundary": self._boundary, "parent_attempt_id": run.attempt_id, **self._named}
         """What every event before its start says of it."""
@@ -110,13 +110,13 @@ def _denied(run: RunContext, operation: Operation, verdict: Verdict) -> ToolDeni
 
 
 def _rivals(boundary: str, other: str) -> bool:
-    """Whether only the order of the calls tells these two apart: they lie in one scope, and not in one batch (D7)."""
-    (scope, batch), (other_scope, other_batch) = _place(boundary), _place(other)
-    return scope == other_scope and (batch is None or batch != other_batch)
+    """Whether only the order of the calls tells these two apart: they have one path, and are not of one batch (D7)."""
+    (path, batch), (other_path, other_batch) = _place(boundary), _place(other)
+    return path == other_path and (batch is None or batch != other_batch)
 
 
 def _place(boundary: str) -> tuple[str, str | None]:
-    """The scope in which its caller stood, and the ordinal of the batch there that it is in."""
-    scope = scope_of(boundary)
-    found = _IN_A_BATCH.search(scope)
-    return (scope, None) if found is None else (scope[: found.start()], found[1])
+    """The path of its caller, and the ordinal of the batch there that it is in."""
+    path = path_of(boundary)
+    found = _IN_A_BATCH.search(path)
+    return (path, None) if found is None else (path[: found.start()], found[1])

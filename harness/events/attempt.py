@@ -38,7 +38,7 @@ class AttemptStarted(AttemptEvent):
     timeout_us: Count | None = None
     """How long this attempt may take, where that is less than what its run and scope have left."""
     ambiguous: bool | None = None
-    """True where another attempt was open in the same unbranched scope, so order alone does not tell them apart."""
+    """True where another attempt was open at the same path, so order alone does not tell them apart."""
     input_digest: Digest | None = None
     input_bytes: Count | None = None
     input_stored: bool | None = None

@@ -1,12 +1,12 @@
-"""Ordinals tell apart the boundaries of one kind and name in one scope (SPEC D7)."""
+"""Ordinals tell apart the boundaries of one kind and name at one path (SPEC D7)."""
 
 from __future__ import annotations
 
 
 class Ordinals:
-    """The counters of one scope; use them with the run's lock held.
+    """The counters of one path; use them with the run's lock held.
 
-    A scope remembers its branches, since a branch that is taken up again goes on counting. Nothing remembers the scope
+    A path remembers its branches, since a branch that is taken up again goes on counting. Nothing remembers the path
     of an attempt but the contexts that were handed out in it, so crossing boundaries leaves nothing behind.
     """
 
@@ -22,5 +22,5 @@ class Ordinals:
         return ordinal
 
     def branch(self, key: str) -> Ordinals:
-        """The counters of the scope `key` inside this one."""
+        """The counters of the branch `key` of this path."""
         return self._branches.setdefault(key, Ordinals())

@@ -20,7 +20,7 @@ from harness.content import SealedContent, Sealer
 from harness.deadline import Deadline
 from harness.errors import AlreadyTerminated, LedgerUnavailable, RunEnded
 from harness.events import CancellationSignalled, RunEvent
-from harness.ids import boundary_path
+from harness.ids import boundary_id
 from harness.journal import Journal, Recorded, Submission
 from harness.lifecycle import Outcome, Stop, Termination
 from harness.live.author import Author
@@ -84,7 +84,7 @@ class LiveRun(Author):
 
     def once(self, kind: str) -> str:
         """Identity of a boundary that a run has at most once."""
-        return boundary_path((), kind, "run", 1, 1)
+        return boundary_id((), kind, "run", 1, 1)
 
     def check_running(self) -> None:
         """Raise `RunEnded` if the outcome has been decided, or the deadline has come, which decides it (SPEC H2)."""

@@ -16,7 +16,7 @@ from harness.state.records import (
     RunState,
     ScopeState,
     observed_in,
-    scope_of,
+    path_of,
 )
 
 __all__ = [
@@ -32,6 +32,6 @@ __all__ = [
     "charge",
     "evolve",
     "observed_in",
+    "path_of",
     "reserved_in",
-    "scope_of",
 ]

@@ -22,10 +22,6 @@ class OpenAttempt(NamedTuple):
     scope_ids: tuple[str, ...] = ()
     """The nested scopes that it is charged to, the innermost first."""
 
-    @property
-    def scope(self) -> str:
-        return scope_of(self.boundary)
-
 
 class Refusal(NamedTuple):
     """The limit that refused work, or ended a scope or the run."""
@@ -103,6 +99,6 @@ def observed_in(limits: Mapping[str, int]) -> Mapping[str, int]:
     return MappingProxyType(found) if found else NOTHING
 
 
-def scope_of(boundary: str) -> str:
-    """A boundary's scope path: all but kind, name, ordinal and attempt."""
+def path_of(boundary: str) -> str:
+    """Where in its run a boundary lies: all of it but kind, name, ordinal and attempt (SPEC D7)."""
     return boundary.rsplit("/", 4)[0] if boundary.count("/") > 3 else ""

@@ -28,9 +28,9 @@ def _takes(_: Callable[Concatenate[Harness, P], Any]) -> Callable[[Callable[...,
 class SyncRunBlock:
     """`with` this: a run from its durable beginning to its durable end."""
 
-    def __init__(self, loop_thread: LoopThread, scope: RunBlock) -> None:
+    def __init__(self, loop_thread: LoopThread, block: RunBlock) -> None:
         self._loop_thread = loop_thread
-        self._scope = scope
+        self._block = block
         self._run: RunContext | None = None
 
     def __enter__(self) -> RunContext:
@@ -57,14 +57,14 @@ class SyncRunBlock:
         try:
             if isinstance(error, GeneratorExit):
                 # It may come on any thread, even on that of the loop. Nothing is waited for.
-                _without_waiting(self._scope.__aexit__(kind, error, trace))
+                _without_waiting(self._block.__aexit__(kind, error, trace))
             else:
-                self._loop_thread.wait(lambda: self._scope.__aexit__(kind, error, trace), may_cancel=False)
+                self._loop_thread.wait(lambda: self._block.__aexit__(kind, error, trace), may_cancel=False)
         finally:
             self._loop_thread.leave()
 
     async def _begin(self) -> RunContext:
-        self._run = await self._scope.__aenter__()
+        self._run = await self._block.__aenter__()
         return self._run
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from harness import events as e
-from harness.state import RUNNING, scope_of
+from harness.state import RUNNING, path_of
 from ledger.projections.rows import StepRow, ToolRow
 
 
@@ -35,7 +35,7 @@ def begin_step(event: e.AttemptStarted, step_no: int) -> LiveStep:
         step_no=step_no,
         session_id=event.session_id,
         boundary=step_boundary(event),
-        scope=scope_of(event.boundary),
+        scope=path_of(event.boundary),
         name=event.name,
         model=event.model,
         status=RUNNING,
@@ -110,7 +110,7 @@ def begin_tool(event: e.AttemptStarted, invocation_no: int) -> ToolRow:
         session_id=event.session_id,
         attempt_id=event.attempt_id,
         boundary=event.boundary,
-        scope=scope_of(event.boundary),
+        scope=path_of(event.boundary),
         tool_name=event.name,
         call_id=event.call_id,
         tool_key=event.tool_key,

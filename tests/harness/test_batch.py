@@ -81,7 +81,7 @@ async def test_the_calls_of_a_batch_are_in_flight_together(harness):
 
     async def meet(run: RunContext) -> str:
         await met.wait()
-        return run.scope[4]
+        return run.path[4]
 
     async with harness.run(**RUN) as run:
         results = await harness.tools(run, [ToolCall(meet)] * 3)

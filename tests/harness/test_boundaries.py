@@ -43,7 +43,7 @@ async def test_the_call_gives_the_ordinal_and_not_the_awaiting(harness: Harness,
 
 async def test_an_attempt_that_follows_another_has_its_number(journal: HandJournal):  # D7, H6
     async def flaky(run: RunContext) -> str:
-        if run.scope[-1] == "1":
+        if run.path[-1] == "1":
             raise TypedFailure(FailureType.TRANSPORT, "reset")
         return "CHAT_GRAPH"
 
@@ -76,12 +76,12 @@ async def test_two_boundaries_open_at_once_in_one_scope_are_ambiguous(harness: H
     assert flags == [None, True, None, None, None]
 
 
-async def test_no_branch_can_pass_for_the_scope_of_an_attempt(harness: Harness):  # D7
+async def test_no_branch_can_pass_for_the_path_of_an_attempt(harness: Harness):  # D7
     async with harness.run(session_id="s", limits=limits(), timeout_s=60) as run:
         odd = run.branch("tool").branch("say").branch("1")
         with pytest.raises(InvalidInput, match="that of an attempt"):
             odd.branch("1")
-        assert odd.branch("x").scope == ("tool", "say", "1", "x")
+        assert odd.branch("x").path == ("tool", "say", "1", "x")
 
 
 @pytest.mark.parametrize("bad", ["", " ", "naïve", "k" * 257, None, 7], ids=repr)

@@ -23,7 +23,7 @@ async def test_an_operation_gets_the_run_first_and_its_arguments_by_name(harness
         assert await harness.tool(run, "look", look, args={"pattern": "OOM"}) == "found"
     inner = seen["run"]
     assert (seen["pattern"], seen["count"]) == ("OOM", 3)
-    assert (inner.scope, inner.attempt_id) == (
+    assert (inner.path, inner.attempt_id) == (
         ("tool", "look", "1", "1"),
         only(journal.events("r"), "attempt.started").attempt_id,
     )

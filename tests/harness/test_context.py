@@ -50,10 +50,10 @@ async def test_a_tool_elsewhere_sees_the_same_ids_and_the_same_handles(harness: 
     assert [name for name in HANDLES if getattr(inner, name) is not getattr(run, name)] == []
 
 
-async def test_a_branch_has_the_same_handles_in_a_scope_of_its_own(harness: Harness):  # H1a, D7
+async def test_a_branch_has_the_same_handles_on_a_path_of_its_own(harness: Harness):  # H1a, D7
     async with harness.run(session_id="s", limits=limits(), timeout_s=60) as run:
         branch = run.branch("planner.1")
-    assert branch.scope == ("planner.1",)
+    assert branch.path == ("planner.1",)
     assert [name for name in HANDLES if getattr(branch, name) is not getattr(run, name)] == []
 
 

@@ -94,7 +94,7 @@ async def test_a_scope_shares_the_handles_of_its_run_and_narrows_its_views(harne
             assert (child.session_id, child.run_id) == (run.session_id, run.run_id)
             assert child.budget.snapshot().limits == {"model_calls": 3}
             assert child.deadline.at_ns == 5_000_000_000
-            assert child.scope == ("scope", "planner", "1", "1")
+            assert child.path == ("scope", "planner", "1", "1")
             inside = await harness.tool(child, "look", lambda run: run)
             assert (inside.budget, inside.deadline) == (child.budget, child.deadline)
 
@@ -553,7 +553,7 @@ async def test_only_so_many_scopes_are_open_at_a_time(harness: Harness, monkeypa
 
 async def test_no_branch_has_the_identity_of_a_scope(harness: Harness):  # D7
     async with harness.run(session_id="s", limits=limits(), timeout_s=60) as run:
-        with pytest.raises(InvalidInput, match="that of an attempt or nested scope"):
+        with pytest.raises(InvalidInput, match="that of an attempt, nested scope or batch"):
             run.branch("scope").branch("planner").branch("1").branch("1")
 
 

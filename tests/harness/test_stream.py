@@ -166,7 +166,7 @@ async def test_a_retry_is_possible_only_until_a_chunk_was_passed_on(
     models = [Model(then=ConnectionError("refused")), Model("a", then=then), Model("never")]
 
     def ask(run: RunContext) -> AsyncIterator[str]:
-        return models[int(run.scope[-1]) - 1].stream()
+        return models[int(run.path[-1]) - 1].stream()
 
     async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
         stream = harness.stream(run, "route", ask, kind=OperationKind.INTENT_ROUTER)
@@ -314,7 +314,7 @@ async def test_a_stream_that_times_out_before_its_first_chunk_is_tried_again(
     models = [Model(then="hang"), Model("a")]
 
     def ask(run: RunContext) -> AsyncIterator[str]:
-        return models[int(run.scope[-1]) - 1].stream()
+        return models[int(run.path[-1]) - 1].stream()
 
     async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
         stream = harness.stream(run, "route", ask, timeout_s=0.02, kind=OperationKind.INTENT_ROUTER)

@@ -110,7 +110,7 @@ async def test_the_pause_between_two_attempts_is_no_part_of_either(journal: Hand
     harness = harness_in_real_time(journal)
 
     async def fail_once(run: RunContext) -> str:
-        if run.scope[-1] == "1":
+        if run.path[-1] == "1":
             raise TypedFailure(FailureType.TRANSPORT, "reset", retry_after_s=0.05)
         return "in time"
 

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from harness import events as e
-from harness.ids import boundary_path
+from harness.ids import boundary_id
 from ledger.projections.incidents import incident_of
 from ledger.records import (
     AgentStep,
@@ -134,7 +134,7 @@ class FakeRun:
         hidden=0,
     ) -> None:
         """One attempt of a model step; `end_ms` None leaves it open. `passes` are observed limits, `hidden` a count."""
-        step_boundary = boundary_path(scopes(scope), "model", name, ordinal, attempt).rpartition("/")[0]
+        step_boundary = boundary_id(scopes(scope), "model", name, ordinal, attempt).rpartition("/")[0]
         boundary, attempt_id = f"{step_boundary}/{attempt}", f"a{len(self.events)}"
         reserve = reserve or {}
         timeout_us = None if timeout_ms is None else timeout_ms * 1_000
@@ -263,7 +263,7 @@ class FakeRun:
     ) -> None:
         """One attempt of a tool."""
         timeout_us = None if timeout_ms is None else timeout_ms * 1_000
-        boundary, attempt_id = boundary_path(scopes(scope), "tool", name, ordinal, 1), f"a{len(self.events)}"
+        boundary, attempt_id = boundary_id(scopes(scope), "tool", name, ordinal, 1), f"a{len(self.events)}"
         self.charge(tool_calls=1, **{f"tool_{name}": 1})
         self.add(
             e.ReservationGranted,
@@ -332,7 +332,7 @@ class FakeRun:
         self.tools.append(tool)
 
     def guard(self, start_ms, end_ms, name, *, scope="", failure=None) -> None:
-        boundary, attempt_id = boundary_path(scopes(scope), "guard", name, 1, 1), f"a{len(self.events)}"
+        boundary, attempt_id = boundary_id(scopes(scope), "guard", name, 1, 1), f"a{len(self.events)}"
         self.add(
             e.AttemptStarted,
             start_ms,
@@ -353,7 +353,7 @@ class FakeRun:
     def open_scope(self, at_ms, scope_id, name, *, scope="", parent=None, ordinal=1, timeout_ms=None, **limits) -> None:
         """A nested scope; what lies in it has its boundary as its path."""
         timeout_us = None if timeout_ms is None else timeout_ms * 1_000
-        boundary = boundary_path(scopes(scope), "scope", name, ordinal, 1)
+        boundary = boundary_id(scopes(scope), "scope", name, ordinal, 1)
         self.boundaries[scope_id] = boundary
         named = {"boundary": boundary, "scope_id": scope_id, "parent_scope_id": parent}
         limits = {key.replace("__", ":"): limit for key, limit in limits.items()}
@@ -363,7 +363,7 @@ class FakeRun:
         """A scope at its limit, by the refusal of `name` if one is given."""
         figures = {"resource": resource, "used": used, "limit": limit, "scope_id": scope_id}
         if name is not None:
-            boundary = boundary_path(scopes(path), "model", name, 9, 1)
+            boundary = boundary_id(scopes(path), "model", name, 9, 1)
             self.add(e.ReservationRejected, at_ms, boundary=boundary, kind="model", name=name, amount=1, **figures)
         self.add(e.ScopeExhausted, at_ms, boundary=self.boundaries[scope_id], **figures)
 
@@ -372,7 +372,7 @@ class FakeRun:
 
     def decide(self, at_ms, name, *, scope="", allowed=False, reason="EFFECT_NOT_ALLOWED", effect="write") -> None:
         said = {"policy": "tool_rules", "allowed": allowed, "reason": reason, "effect": effect}
-        boundary = boundary_path(scopes(scope), "tool", name, 8, 1)
+        boundary = boundary_id(scopes(scope), "tool", name, 8, 1)
         self.add(e.PolicyDecided, at_ms, boundary=boundary, kind="tool", name=name, **said)
 
     def _pass(self, at_ms, boundary, kind, name, resource, limit, **more) -> None:
@@ -392,7 +392,7 @@ class FakeRun:
         self.transitions.append({"from": source, "to": target, "cause": cause})
 
     def refuse(self, at_ms, name, *, resource, used, limit, scope="", kind="tool", amount=1) -> None:
-        boundary = boundary_path(scopes(scope), kind, name, 9, 1)
+        boundary = boundary_id(scopes(scope), kind, name, 9, 1)
         self.add(
             e.ReservationRejected,
             at_ms,
