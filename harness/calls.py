@@ -22,7 +22,7 @@ from harness.deadline import check_timeout
 from harness.engine import Engine
 from harness.errors import InvalidInput
 from harness.hooks.policies import check_effect
-from harness.ids import check_code, check_name
+from harness.ids import boundary_id, check_code, check_name
 from harness.live.ordinals import Ordinals
 from harness.options import GuardOptions, ModelOptions, ToolLabels, ToolOptions
 from harness.retry import OperationKind
@@ -201,6 +201,8 @@ class Calls:
         starts_here = is_streaming(fn) if start is ModelStream else is_async(fn)
         name = check_name("name", name)
         ordinal = run.next_ordinal(kind, name)
+        # A place in the record that no retry can outgrow.
+        boundary_id(run.path, kind, name, ordinal, policy.max_attempts)
         crossing = Operation(
             kind, name, operation, policy, ordinal, named, call, starts_here, estimate, timeout_s=timeout_s, **labels
         )

@@ -9,12 +9,12 @@ from harness.boundary.attempt import Attempt
 from harness.boundary.capture import content_fields
 from harness.boundary.deciding import Verdict
 from harness.boundary.operation import Operation
+from harness.budget.repeats import Call
 from harness.content import Content, SealedContent
 from harness.context import RunContext
 from harness.engine import Engine
 from harness.errors import ToolDenied
 from harness.ids import boundary_id
-from harness.live.accounts import Call
 from harness.redaction import captured
 from harness.state import path_of
 
@@ -41,7 +41,7 @@ class Request:
         self.call: Call | None = None
         """What counts as a repetition; another attempt at the same call is none."""
         if operation.kind == "tool" and number == 1:
-            self.call = operation.name, given.fingerprint
+            self.call = Call(operation.name, operation.args)
         self._input = captured(given, operation.capture(engine.capture, "input"))
         self.amounts = operation.amounts(len(self._input.content.data) if self._input.is_kept else 0)
         self._boundary = boundary_id(run.path, operation.kind, operation.name, operation.ordinal, number)

@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
 from harness import events as e
-from harness.budget.repeats import Repeats
+from harness.budget.repeats import Call, Repeats
 from harness.budget.usage import DEADLINE, Account, Excess, find_excess, find_observed, find_overrun
 from harness.cancellation import CancelReason
 from harness.errors import HarnessError
@@ -22,9 +22,6 @@ from harness.live.scope import LiveScope
 from harness.state import RunState, ScopeState, reserved_in
 
 REPEATED_CALLS = "repeated_calls"
-
-Call = tuple[str, bytes]
-"""A tool, and the fingerprint of what it is given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +133,7 @@ class Accounts:
         """Count a call that was let through, wherever its repetition has a limit."""
         for scope, account in self._each():
             if REPEATED_CALLS in account.limits or REPEATED_CALLS in account.observed:
-                self._repeats(scope).add(call)
+                self._repeats(scope).add(call.key)
 
     def refuse(self, excess: Excess, *rejected: e.RunEvent) -> Future[Recorded]:
         """End the run or the scope whose limit it is, and record that with the refusal in one append."""
@@ -196,9 +193,9 @@ class Accounts:
         if limit is None:
             return None
         repeats = self._repeats(scope)
-        for call, times in Counter(calls).items():
-            if (used := repeats.of(call)) + times > limit:
-                return Excess(f"repeat:{call[0]}", used, limit, times)
+        for key, times in Counter(call.key for call in calls).items():
+            if (used := repeats.of(key)) + times > limit:
+                return Excess(f"repeat:{key[0]}", used, limit, times)
         return None
 
 

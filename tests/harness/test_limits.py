@@ -204,6 +204,17 @@ async def test_of_many_threads_that_make_the_same_call_as_many_get_through_as_ma
     assert journal.state("r").usage["tool:say"] == 3
 
 
+async def test_a_call_is_the_same_in_whatever_order_its_arguments_are_named(harness: Harness):
+    async def call_twice() -> None:
+        async with harness.run(session_id="s", limits=limits(repeated_calls=1), timeout_s=60) as run:
+            await harness.tool(run, "say", say, args={"n": 1, "m": 2})
+            await harness.tool(run, "say", say, args={"m": 2, "n": 1})
+
+    with pytest.raises(RunEnded) as caught:
+        await call_twice()
+    assert (caught.value.resource, caught.value.used, caught.value.limit) == ("repeat:say", 1, 1)
+
+
 async def test_two_runs_do_not_share_their_counts_of_repeated_calls(harness: Harness):  # CASES 4
     for _ in range(3):
         async with harness.run(session_id="s", limits=limits(repeated_calls=1), timeout_s=60) as run:
