@@ -3,6 +3,7 @@
 from ledger.cli.backup import backup, erasures, restore
 from ledger.cli.cancel import cancel
 from ledger.cli.copy import copy
+from ledger.cli.doctor import doctor
 from ledger.cli.erase import erase, retention
 from ledger.cli.maintain import migrate, rebuild
 from ledger.cli.read import runs, show
@@ -13,6 +14,7 @@ __all__ = [
     "backup",
     "cancel",
     "copy",
+    "doctor",
     "erase",
     "erasures",
     "migrate",

@@ -57,11 +57,18 @@ def path_of(url: str | Path) -> Path:
 
 def check_file_system(path: Path, mounts: Path = Path("/proc/mounts")) -> None:
     """Raise `NetworkFileSystem` if `path` lies on one; `mounts` is the kernel's list."""
+    found = file_system_of(path, mounts)
+    if found in NETWORK_FILE_SYSTEMS:
+        raise NetworkFileSystem(path, found)
+
+
+def file_system_of(path: Path, mounts: Path = Path("/proc/mounts")) -> str:
+    """The kind of file system that `path` lies on; nothing if that cannot be known."""
     try:
         real = path.parent.resolve()
         lines = mounts.read_text("utf-8", "surrogateescape").splitlines()
     except OSError:
-        return
+        return ""
     found, longest = "", -1
     for line in lines:
         fields = line.split(" ")
@@ -71,8 +78,7 @@ def check_file_system(path: Path, mounts: Path = Path("/proc/mounts")) -> None:
         # Of two mounts at one point the later one is what is seen.
         if real.is_relative_to(point) and len(point.parts) >= longest:
             found, longest = fields[2], len(point.parts)
-    if found in NETWORK_FILE_SYSTEMS:
-        raise NetworkFileSystem(path, found)
+    return found
 
 
 def check_single_name(path: Path) -> None:

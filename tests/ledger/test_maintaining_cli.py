@@ -69,3 +69,17 @@ def test_what_cannot_be_backed_up_or_overwritten_is_one_line(call, recorded, tmp
         call(cli.restore, tmp_path / "none.db", tmp_path / "r.db"),
     ):
         assert (result.exit_code, result.stderr.count("\n"), result.stderr[:7]) == (2, 1, "Error: ")
+
+
+def test_the_doctor_names_what_needs_attention_and_where_settings_come_from(call, recorded, monkeypatch):
+    monkeypatch.setattr("ledger.store.examining.FREE_WARN_BYTES", 0)
+    result = call(cli.doctor, "--db", recorded)
+    assert (result.exit_code, "nothing needs attention" in result.stdout, "option --db" in result.stdout) == (
+        0,
+        True,
+        True,
+    )
+    monkeypatch.setattr("ledger.store.examining.FREE_WARN_BYTES", 2**62)
+    result = call(cli.doctor, "--db", recorded)
+    assert (result.exit_code, "attention: free_bytes: make room on the disk" in result.stdout) == (1, True)
+    assert json.loads(call(cli.doctor, "--db", recorded, "--json").stdout)["needs_attention"] is True
