@@ -32,8 +32,13 @@ SETTINGS = {
     "idle_in_transaction_session_timeout": f"{IDLE_TIMEOUT_S:.0f}s",
     "default_transaction_isolation": "read committed",
     "default_transaction_read_only": "off",
-    # The same few statements over and over, each of a few rows.
+    # The same few statements over and over, each of a few rows. Their plans are made once, perhaps when the tables
+    # were empty, and must be right when these have grown.
     "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
     "jit": "off",
 }
 

@@ -28,9 +28,15 @@ from ledger.projections.rows import (
 
 STREAM = f"SELECT {', '.join(StreamRow._fields)} FROM stream WHERE stream_id = $1"
 HEAD = "SELECT session_id, head_seq, head_link, owner_id, owner_epoch FROM stream WHERE stream_id = $1"
-LINK_AT = "SELECT link FROM event WHERE stream_id = $1 AND seq = $2"
+LINK_AT = "SELECT link FROM event WHERE stream_id = $1 AND seq <= $2 ORDER BY seq DESC LIMIT 1"
 BODIES_BETWEEN = "SELECT seq, body FROM event WHERE stream_id = $1 AND seq > $2 AND seq <= $3 ORDER BY seq LIMIT $4"
-FIND_EVENTS = "SELECT event_id, seq, body_hash, link FROM event WHERE stream_id = $1 AND event_id = ANY($2::text[])"
+FIND_EVENTS = (
+    "SELECT found.event_id, found.seq, found.body_hash, found.link FROM unnest($2::text[]) AS wanted (event_id)"
+    " CROSS JOIN LATERAL (SELECT event_id, seq, body_hash, link FROM event"
+    " WHERE stream_id = $1 AND event_id >= wanted.event_id ORDER BY event_id LIMIT 1) AS found"
+    " WHERE found.event_id = wanted.event_id"
+)
+"""In the order of its index, so that a plan made on an empty table is right for a large one."""
 
 BEAT = "INSERT INTO owner (owner_id, beat) VALUES ($1, 1) ON CONFLICT (owner_id) DO UPDATE SET beat = owner.beat + 1"
 LEAVE = "DELETE FROM owner WHERE owner_id = $1"
