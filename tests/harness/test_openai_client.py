@@ -3,9 +3,7 @@
 import asyncio
 import json
 import socket
-import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import openai
@@ -14,67 +12,15 @@ import pytest
 from harness import FailureType, Harness, HiddenRetriesEnabled, InvalidInput, OperationKind, TokenUsage, TypedFailure
 from harness.adapters.openai import Chat, ToolCall, check_client, classify, make_async_client
 from tests.harness.fakes import HandJournal, each, harness_over, limits, only
+from tests.harness.wire import Answers, completion
 
 MESSAGES = [{"role": "user", "content": "why?"}]
-USAGE = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
-
-
-def completion(**message: Any) -> dict[str, Any]:
-    said = {"role": "assistant", "content": "because"} | message
-    return {
-        "id": "c",
-        "object": "chat.completion",
-        "created": 1,
-        "model": "fake-1",
-        "choices": [{"index": 0, "message": said, "finish_reason": "stop"}],
-        "usage": USAGE,
-    }
-
-
-class FakeProvider:
-    """A real server that gives its answers in turn, the last one for ever, and keeps every request."""
-
-    def __init__(self) -> None:
-        self.requests: list[dict[str, Any]] = []
-        self.answers: list[tuple[int, Any]] = [(200, completion())]
-        self.retry_after = "0"
-        provider = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["content-length"]))
-                provider.requests.append(json.loads(body))
-                status, answer = provider.answers[min(len(provider.requests), len(provider.answers)) - 1]
-                if status == 0:
-                    self.close_connection = True
-                    return
-                data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
-                self.send_response(status)
-                self.send_header("content-type", "application/json")
-                self.send_header("content-length", str(len(data)))
-                self.send_header("retry-after", provider.retry_after)
-                self.end_headers()
-                self.wfile.write(data)
-
-            def log_message(self, *args: Any) -> None: ...
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
-        self._thread.start()
-        self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join(timeout=10)
 
 
 @pytest.fixture
-def provider() -> Iterator[FakeProvider]:
-    provider = FakeProvider()
+def provider() -> Iterator[Answers]:
+    provider = Answers((200, completion()))
+    provider.headers = {"retry-after": "0"}
     yield provider
     provider.close()
 
@@ -85,11 +31,11 @@ def harness(journal: HandJournal) -> Harness:
 
 
 async def asked(
-    harness: Harness, provider: FakeProvider, kind: OperationKind = OperationKind.DIAGNOSIS_AGENT, **args: Any
+    harness: Harness, provider: Answers, kind: OperationKind = OperationKind.DIAGNOSIS_AGENT, **args: Any
 ) -> Any:
     """What the model says when a run asks it once."""
     async with (
-        make_async_client(base_url=provider.url, api_key="none", timeout_s=10) as client,
+        make_async_client(base_url=f"{provider.url}/v1", api_key="none", timeout_s=10) as client,
         harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run,
     ):
         chat = Chat(client, "fake-1")
@@ -119,7 +65,7 @@ def test_the_time_out_of_one_request_is_checked(bad: Any):
         make_async_client(base_url="http://127.0.0.1:9/v1", api_key="none", timeout_s=bad)
 
 
-async def test_a_reply_is_read_with_its_usage(harness: Harness, journal: HandJournal, provider: FakeProvider):  # H4a
+async def test_a_reply_is_read_with_its_usage(harness: Harness, journal: HandJournal, provider: Answers):  # H4a
     reply = await asked(harness, provider)
     assert (reply.content, reply.model, reply.usage, reply.tool_calls) == ("because", "fake-1", TokenUsage(11, 7), ())
     assert provider.requests == [{"model": "fake-1", "messages": MESSAGES}]
@@ -131,7 +77,7 @@ async def test_a_reply_is_read_with_its_usage(harness: Harness, journal: HandJou
     }
 
 
-async def test_the_tool_calls_of_a_reply_keep_their_ids(harness: Harness, provider: FakeProvider):  # H8
+async def test_the_tool_calls_of_a_reply_keep_their_ids(harness: Harness, provider: Answers):  # H8
     call = {"id": "call_0", "type": "function", "function": {"name": "grep", "arguments": '{"pattern":"OOM"}'}}
     provider.answers = [(200, completion(content=None, tool_calls=[call]))]
     tools = [{"type": "function", "function": {"name": "grep", "parameters": {"type": "object"}}}]
@@ -153,7 +99,7 @@ async def test_the_tool_calls_of_a_reply_keep_their_ids(harness: Harness, provid
     ],
 )
 async def test_one_recorded_attempt_is_one_request_on_the_wire(
-    harness: Harness, journal: HandJournal, provider: FakeProvider, status: int, error: type[Exception], failure: str
+    harness: Harness, journal: HandJournal, provider: Answers, status: int, error: type[Exception], failure: str
 ):  # H7, CASES 13, 14
     provider.answers = [(status, {"error": {"message": "no", "type": "x"}})]
     with pytest.raises(error):
@@ -166,7 +112,7 @@ async def test_one_recorded_attempt_is_one_request_on_the_wire(
     ("statuses", "requests"), [([500, 200], 2), ([500, 500, 200], 2), ([429, 200], 2), ([404, 200], 1)]
 )
 async def test_a_permitted_retry_is_a_recorded_attempt_and_one_more_request(
-    harness: Harness, journal: HandJournal, provider: FakeProvider, statuses: list[int], requests: int
+    harness: Harness, journal: HandJournal, provider: Answers, statuses: list[int], requests: int
 ):  # H6, H7, CASES 13
     provider.answers = [(status, completion() if status == 200 else {"error": {}}) for status in statuses]
     try:
@@ -177,7 +123,7 @@ async def test_a_permitted_retry_is_a_recorded_attempt_and_one_more_request(
     assert [event.attempt for event in each(journal.events("r"), "attempt.started")] == list(range(1, requests + 1))
 
 
-async def test_nobody_at_home_is_a_transport_failure(harness: Harness, journal: HandJournal, provider: FakeProvider):
+async def test_nobody_at_home_is_a_transport_failure(harness: Harness, journal: HandJournal, provider: Answers):
     provider.close()
     with pytest.raises(openai.APIConnectionError):
         await asked(harness, provider)
@@ -203,7 +149,7 @@ async def test_nobody_at_home_is_a_transport_failure(harness: Harness, journal: 
     ids=repr,
 )
 async def test_a_malformed_reply_is_told_as_such(
-    harness: Harness, journal: HandJournal, provider: FakeProvider, answer: Any
+    harness: Harness, journal: HandJournal, provider: Answers, answer: Any
 ):  # H6
     provider.answers = [(200, answer)]
     with pytest.raises((TypedFailure, openai.OpenAIError, json.JSONDecodeError)):
@@ -222,7 +168,7 @@ async def test_a_malformed_reply_is_told_as_such(
     ids=repr,
 )
 async def test_usage_that_is_none_is_unknown_and_loses_no_reply(
-    harness: Harness, journal: HandJournal, provider: FakeProvider, usage: Any, known: TokenUsage | None
+    harness: Harness, journal: HandJournal, provider: Answers, usage: Any, known: TokenUsage | None
 ):  # H4a, CASES 9
     provider.answers = [(200, completion() | {"usage": usage})]
     reply = await asked(harness, provider)
@@ -243,7 +189,7 @@ async def test_a_provider_that_never_answers_is_a_time_out_of_the_request(harnes
 @pytest.mark.parametrize("status", [429, 503])
 @pytest.mark.parametrize(("header", "delays_s"), [("30", [30.0]), ("61", []), ("soon", [0.05]), ("-1", [0.05])])
 async def test_the_delay_that_a_provider_names_is_kept_or_ends_the_trying(
-    journal: HandJournal, provider: FakeProvider, status: int, header: str, delays_s: list[float]
+    journal: HandJournal, provider: Answers, status: int, header: str, delays_s: list[float]
 ):  # CASES 15
     slept: list[float] = []
 
@@ -251,7 +197,7 @@ async def test_the_delay_that_a_provider_names_is_kept_or_ends_the_trying(
         slept.append(delay_s)
 
     harness = harness_over(journal, classifiers=(classify,), sleep=sleep)
-    provider.retry_after = header
+    provider.headers = {"retry-after": header}
     provider.answers = [(status, {"error": {}}), (200, completion())]
     try:
         await asked(harness, provider, OperationKind.INTENT_ROUTER)

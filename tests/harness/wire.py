@@ -14,7 +14,7 @@ class Server(ThreadingHTTPServer):
 
 
 class Answers:
-    """Gives its answers in turn, the last one for ever, and keeps the path of every request.
+    """Gives its answers in turn, the last one for ever, and keeps the path of every request, and what was posted.
 
     An answer is a status and what follows it; a status of 0 hangs up instead.
     """
@@ -23,6 +23,7 @@ class Answers:
         self.answers = list(answers) or [(500, {"error": {"message": "no", "type": "x"}})]
         self.headers: dict[str, str] = {}
         self.paths: list[str] = []
+        self.bodies: list[bytes] = []
         self._lock = threading.Lock()
         served = self
 
@@ -30,7 +31,7 @@ class Answers:
             protocol_version = "HTTP/1.1"
 
             def do_POST(self) -> None:
-                self.rfile.read(int(self.headers["content-length"] or 0))
+                served.bodies.append(self.rfile.read(int(self.headers["content-length"] or 0)))
                 self.answer()
 
             def do_GET(self) -> None:
@@ -60,6 +61,11 @@ class Answers:
         with self._lock:
             self.paths.append(path)
             return self.answers[min(len(self.paths), len(self.answers)) - 1]
+
+    @property
+    def requests(self) -> list[Any]:
+        """What was posted, where all of that is JSON."""
+        return [json.loads(body) for body in self.bodies]
 
     def close(self) -> None:
         self._server.shutdown()
