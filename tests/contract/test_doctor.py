@@ -6,7 +6,6 @@ from ledger.doctor import examine, needs_attention
 from tests.contract.test_verifying import disarm
 from tests.ledger.scripted import ScriptedRun
 
-
 NOT_DURABLE = ("fsync", "full_page_writes")
 """Settings of a server for tests, which trusts the power."""
 
