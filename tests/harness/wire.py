@@ -2,7 +2,6 @@
 
 import json
 import threading
-from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -73,7 +72,7 @@ class Answers:
         self._thread.join(timeout=10)
 
 
-def completion(**message: Any) -> Mapping[str, Any]:
+def completion(**message: Any) -> dict[str, Any]:
     """A chat completion as a provider sends it."""
     said = {"role": "assistant", "content": "because"} | message
     return {
