@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from typing import Any
+
 import sqlalchemy as sa
 
 from ledger.compression import PREVIEW_BYTES, PREVIEW_STORED_BYTES
+from ledger.records import AgentStep, ToolInvocation
 from ledger.schema import (
     Id,
     Int,
@@ -71,14 +75,24 @@ RUN_STREAM = sa.select(stream.c.head_seq, stream.c.head_link).where(
 RUN = sa.select(*diagnosis_run.c).where(
     diagnosis_run.c.run_id == sa.bindparam("run_id"), diagnosis_run.c.session_id == sa.bindparam("session_id")
 )
+CONTENTS_OF_ATTEMPT = ("error", "input", "output")
+"""What of a step or an invocation is a content; the rows name digests instead."""
+
+
+def _fields_of(record: type[AgentStep | ToolInvocation], table: sa.Table) -> list[sa.ColumnElement[Any]]:
+    """Columns in the order of the record's fields."""
+    names = [field.name for field in fields(record)]
+    return [table.c[f"{name}_digest" if name in CONTENTS_OF_ATTEMPT else name] for name in names]
+
+
 STEPS = (
-    sa.select(*agent_step.c)
+    sa.select(*_fields_of(AgentStep, agent_step))
     .where(agent_step.c.run_id == sa.bindparam("run_id"), agent_step.c.step_no > sa.bindparam("after_no"))
     .order_by(agent_step.c.step_no)
     .limit(_limit)
 )
 TOOLS = (
-    sa.select(*tool_invocation.c)
+    sa.select(*_fields_of(ToolInvocation, tool_invocation))
     .where(
         tool_invocation.c.run_id == sa.bindparam("run_id"), tool_invocation.c.invocation_no > sa.bindparam("after_no")
     )
@@ -91,9 +105,9 @@ CONTENTS = (
         content.c.size_bytes,
         content.c.media_type,
         content.c.state,
-        content.c.encoding,
         content.c.data,
         event.c.body.label("erasure"),
+        content.c.encoding,
     )
     .select_from(
         content.outerjoin(event, sa.and_(event.c.stream_id == content.c.stream_id, event.c.seq == content.c.erased_seq))

@@ -9,7 +9,6 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from harness.clock import SystemWallClock, WallClock
 from harness.errors import InvalidInput
@@ -20,7 +19,7 @@ from ledger.cursor import RunCursor
 from ledger.errors import LedgerUnreadable, Place
 from ledger.following import Follower, Following, Tail
 from ledger.leaves import START, LeafQueries, Leaves, Wanted, last_leaf, read_leaves
-from ledger.records import ChatSession, Page, RecordedEvent, RunSummary, RunTrace
+from ledger.records import AgentStep, ChatSession, Page, RecordedEvent, RunSummary, RunTrace, ToolInvocation
 from ledger.store.place import is_postgres, path_of
 from ledger.store.probe import require_current
 from ledger.store.reads import SqliteReads
@@ -29,7 +28,12 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 PAGE_RUNS_MAX = 500
+PAGE_ROWS_MAX = 500
 PAGE_EVENTS_MAX = 5_000
+READS_MAX = 15
+"""Reads under way at once; a further one waits,"""
+WAIT_S = 30.0
+"""for so long at most."""
 
 
 class Reads(Protocol):
@@ -45,8 +49,11 @@ class Reads(Protocol):
     def tail(self) -> Tail:
         """A watch of the log's end, in the running loop."""
 
-    def engine(self) -> AsyncEngine:
-        """An engine whose transactions cannot write, and see one moment."""
+    async def read(self, work: Callable[[sa.Connection], T]) -> T:
+        """Do it in a transaction that cannot write, and sees one moment."""
+
+    async def close(self) -> None:
+        """Let go of every connection; nothing is being read."""
 
     def check(self) -> None:
         """Raise `LedgerUnreadable` if the ledger is not the one that was opened."""
@@ -60,7 +67,7 @@ class LedgerReader:
         self._clock = clock
         self._is_closed = False
         self._under_way: set[asyncio.Task[Any]] = set()
-        self._engine = reads.engine()
+        self._room = asyncio.Semaphore(READS_MAX)
         self._following = Following(self)
 
     @classmethod
@@ -90,6 +97,24 @@ class LedgerReader:
     async def trace(self, session_id: str, run_id: str) -> RunTrace:
         """Exactly one run (SPEC R4); `RunNotFound` for an unknown one and for another session's alike."""
         return await self._read(reading.trace, _run_keys(session_id, run_id), self._clock.now_us())
+
+    async def overview(self, session_id: str, run_id: str) -> RunTrace:
+        """As `trace`, without the steps and invocations, which `steps` and `tools` give page by page."""
+        return await self._read(reading.overview, _run_keys(session_id, run_id), self._clock.now_us())
+
+    async def steps(self, session_id: str, run_id: str, after_no: int = 0, limit: int = 200) -> list[AgentStep]:
+        """The run's model steps after the one of that number, in order; `RunNotFound` as for `trace`."""
+        keys = _run_keys(session_id, run_id)
+        _check_number("after_no", after_no, 0, MAX_SAFE_INTEGER)
+        _check_number("limit", limit, 1, PAGE_ROWS_MAX)
+        return await self._read(reading.steps, keys, after_no, limit)
+
+    async def tools(self, session_id: str, run_id: str, after_no: int = 0, limit: int = 200) -> list[ToolInvocation]:
+        """The run's tool invocations after the one of that number, in order; `RunNotFound` as for `trace`."""
+        keys = _run_keys(session_id, run_id)
+        _check_number("after_no", after_no, 0, MAX_SAFE_INTEGER)
+        _check_number("limit", limit, 1, PAGE_ROWS_MAX)
+        return await self._read(reading.tools, keys, after_no, limit)
 
     async def events(self, session_id: str, run_id: str, after_seq: int = 0, limit: int = 200) -> list[RecordedEvent]:
         """The run's events after a position, in order; `RunNotFound` as for `trace`."""
@@ -143,7 +168,7 @@ class LedgerReader:
         await self._following.close()
         if self._under_way:
             await asyncio.wait(self._under_way)
-        await self._engine.dispose()
+        await self._reads.close()
 
     async def __aenter__(self) -> LedgerReader:
         return self
@@ -167,14 +192,18 @@ class LedgerReader:
         self, read: Callable[Concatenate[sa.Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         try:
-            async with self._engine.begin() as connection:
-                return await connection.run_sync(read, *args, **kwargs)
-        except sa.exc.TimeoutError as error:
+            async with asyncio.timeout(WAIT_S):
+                await self._room.acquire()
+        except TimeoutError as error:
             raise LedgerUnreadable(self._reads.place, "is read by too many at once") from error
+        try:
+            return await self._reads.read(lambda connection: read(connection, *args, **kwargs))
         except sa.exc.DBAPIError as error:
             raise LedgerUnreadable(self._reads.place, f"cannot be read ({error.orig})") from error
         except OSError as error:
             raise LedgerUnreadable(self._reads.place, f"cannot be reached ({error})") from error
+        finally:
+            self._room.release()
 
 
 async def reads_of(url: str | Path) -> Reads:
@@ -183,10 +212,10 @@ async def reads_of(url: str | Path) -> Reads:
     if is_postgres(url):
         from ledger.store.postgres.reads import open_reads
 
-        return await open_reads(str(url))
+        return await open_reads(str(url), READS_MAX)
     path = path_of(url)
     await asyncio.to_thread(require_current, path)
-    return SqliteReads(path)
+    return SqliteReads(path, READS_MAX)
 
 
 def _run_keys(session_id: str, run_id: str) -> reading.Keys:

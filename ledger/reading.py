@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import orjson
@@ -12,12 +12,23 @@ from harness.ids import SYSTEM_STREAM
 from ledger import query, views
 from ledger.cursor import RunCursor
 from ledger.errors import RunNotFound, SessionNotFound
-from ledger.records import ChatSession, ContentView, Page, RecordedEvent, RunSummary, RunTrace
+from ledger.records import (
+    AgentStep,
+    ChatSession,
+    ContentView,
+    Page,
+    RecordedEvent,
+    RunSummary,
+    RunTrace,
+    ToolInvocation,
+)
 
 PAGE_ROWS = 500
 """Rows of a run fetched at once,"""
 PAGE_DIGESTS = 400
 """and contents."""
+NUMBER_AT = 2
+"""Where a step and an invocation have their number."""
 
 Keys = dict[str, Any]
 """`session_id`, `run_id` and `stream_id` of a run."""
@@ -49,23 +60,28 @@ def recent_runs(connection: sa.Connection, limit: int, after: RunCursor | None) 
 
 def trace(connection: sa.Connection, keys: Keys, now_us: int) -> RunTrace:
     """Exactly one run; `RunNotFound` unless it is that session's."""
-    head = _head(connection, keys)
-    row = _first(connection, query.RUN, keys)
-    if row is None:
-        raise RunNotFound(keys["session_id"], keys["run_id"])
-    steps = _all(connection, query.STEPS, keys, "step_no")
-    tools = _all(connection, query.TOOLS, keys, "invocation_no")
-    digests = views.digests_of_run(row).union(*map(views.digests_of_attempt, (*steps, *tools)))
-    contents = _contents(connection, keys["stream_id"], digests)
-    return RunTrace(
-        chat_session=session(connection, keys["session_id"], now_us),
-        run=views.detail_of(row, head, contents),
-        agent_steps=tuple(views.step_of(step, contents) for step in steps),
-        tool_invocations=tuple(views.tool_of(tool, contents) for tool in tools),
-        self_evaluation=views.evaluation_of(row, contents),
-        answer=contents.get(row["answer_digest"]),
-        feedback=views.feedback_of(row, contents),
-    )
+    return _trace(connection, keys, now_us, _all(connection, query.STEPS, keys), _all(connection, query.TOOLS, keys))
+
+
+def overview(connection: sa.Connection, keys: Keys, now_us: int) -> RunTrace:
+    """The run without its steps and tools; `RunNotFound` as for `trace`."""
+    return _trace(connection, keys, now_us, (), ())
+
+
+def steps(connection: sa.Connection, keys: Keys, after_no: int, limit: int) -> list[AgentStep]:
+    """The run's model steps after a number; `RunNotFound` as for `trace`."""
+    _head(connection, keys)
+    rows = _numbered(connection, query.STEPS, keys, after_no, limit)
+    contents = _contents(connection, keys["stream_id"], set().union(*map(views.digests_of_attempt, rows)))
+    return [views.step_of(row, contents) for row in rows]
+
+
+def tools(connection: sa.Connection, keys: Keys, after_no: int, limit: int) -> list[ToolInvocation]:
+    """The run's tool invocations after a number; `RunNotFound` as for `trace`."""
+    _head(connection, keys)
+    rows = _numbered(connection, query.TOOLS, keys, after_no, limit)
+    contents = _contents(connection, keys["stream_id"], set().union(*map(views.digests_of_attempt, rows)))
+    return [views.tool_of(row, contents) for row in rows]
 
 
 def events(connection: sa.Connection, keys: Keys, after_seq: int, limit: int) -> list[RecordedEvent]:
@@ -89,6 +105,26 @@ def erased_runs(connection: sa.Connection, after: tuple[str, int], limit: int) -
     values = {"stream_id": after[0], "after_seq": after[1], "limit": limit}
     rows = connection.execute(query.ERASED_RUNS, values)
     return [(run_id, seq, orjson.loads(body)["erasure_id"]) for run_id, seq, body in rows]
+
+
+def _trace(
+    connection: sa.Connection, keys: Keys, now_us: int, steps: Sequence[views.Fields], tools: Sequence[views.Fields]
+) -> RunTrace:
+    head = _head(connection, keys)
+    row = _first(connection, query.RUN, keys)
+    if row is None:
+        raise RunNotFound(keys["session_id"], keys["run_id"])
+    digests = views.digests_of_run(row).union(*map(views.digests_of_attempt, (*steps, *tools)))
+    contents = _contents(connection, keys["stream_id"], digests)
+    return RunTrace(
+        chat_session=session(connection, keys["session_id"], now_us),
+        run=views.detail_of(row, head, contents),
+        agent_steps=tuple(views.step_of(step, contents) for step in steps),
+        tool_invocations=tuple(views.tool_of(tool, contents) for tool in tools),
+        self_evaluation=views.evaluation_of(row, contents),
+        answer=contents.get(row["answer_digest"]),
+        feedback=views.feedback_of(row, contents),
+    )
 
 
 def _events(connection: sa.Connection, stream_id: str, after_seq: int, limit: int) -> list[RecordedEvent]:
@@ -119,15 +155,20 @@ def _first(connection: sa.Connection, statement: sa.Select[Any], values: dict[st
     return connection.execute(statement, values).mappings().first()
 
 
-def _all(connection: sa.Connection, statement: sa.Select[Any], keys: Keys, number: str) -> list[views.Row]:
+def _all(connection: sa.Connection, statement: sa.Select[Any], keys: Keys) -> list[views.Fields]:
     """Every row of a run, page by page."""
-    rows: list[views.Row] = []
+    rows: list[views.Fields] = []
     while True:
-        after_no = rows[-1][number] if rows else 0
-        page = connection.execute(statement, {**keys, "after_no": after_no, "limit": PAGE_ROWS}).mappings().all()
+        page = _numbered(connection, statement, keys, rows[-1][NUMBER_AT] if rows else 0, PAGE_ROWS)
         rows.extend(page)
         if len(page) < PAGE_ROWS:
             return rows
+
+
+def _numbered(
+    connection: sa.Connection, statement: sa.Select[Any], keys: Keys, after_no: int, limit: int
+) -> Sequence[views.Fields]:
+    return connection.execute(statement, {**keys, "after_no": after_no, "limit": limit}).all()
 
 
 def _contents(connection: sa.Connection, stream_id: str, digests: Iterable[str]) -> dict[str, ContentView]:
@@ -135,6 +176,6 @@ def _contents(connection: sa.Connection, stream_id: str, digests: Iterable[str])
     contents: dict[str, ContentView] = {}
     for start in range(0, len(wanted), PAGE_DIGESTS):
         values = {"stream_id": stream_id, "digests": wanted[start : start + PAGE_DIGESTS]}
-        rows = connection.execute(query.CONTENTS, values).mappings()
-        contents |= {row["digest"]: views.content_of(row) for row in rows}
+        for row in connection.execute(query.CONTENTS, values).all():
+            contents[row[0]] = views.content_of(row)
     return contents

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import orjson
@@ -27,6 +28,11 @@ Contents = Mapping[str, ContentView]
 """By digest."""
 
 Row = sa.RowMapping
+Fields = Sequence[Any]
+"""A row whose columns are the fields of its record, in order."""
+
+CONTENTS_AT = slice(15, 18)
+"""Where a step and an invocation have their contents: error, input and output."""
 
 
 def session_of(row: Row, now_us: int) -> ChatSession:
@@ -89,14 +95,14 @@ def detail_of(row: Row, head: Row, contents: Contents) -> RunDetail:
     )
 
 
-def step_of(row: Row, contents: Contents) -> AgentStep:
+def step_of(row: Fields, contents: Contents) -> AgentStep:
     """A model step with its contents."""
-    return AgentStep(**_with_contents(row, contents))
+    return AgentStep(*_with_contents(row, contents))
 
 
-def tool_of(row: Row, contents: Contents) -> ToolInvocation:
+def tool_of(row: Fields, contents: Contents) -> ToolInvocation:
     """A tool's invocation with its contents."""
-    return ToolInvocation(**_with_contents(row, contents))
+    return ToolInvocation(*_with_contents(row, contents))
 
 
 def event_of(row: Row) -> RecordedEvent:
@@ -118,17 +124,13 @@ def event_of(row: Row) -> RecordedEvent:
     )
 
 
-def content_of(row: Row) -> ContentView:
+def content_of(row: Fields) -> ContentView:
     """A content as it can be read today."""
-    data, is_damaged = _unpacked(row["data"], row["encoding"], row["size_bytes"])
-    return ContentView(
-        digest=row["digest"],
-        size_bytes=row["size_bytes"],
-        media_type=row["media_type"],
-        state="damaged" if is_damaged else row["state"],
-        data=data,
-        erasure=_erasure_of(row["erasure"]),
-    )
+    digest, size_bytes, media_type, state, stored, erasure, encoding = row
+    data, is_damaged = (stored, False) if encoding is None else _unpacked(stored, encoding, size_bytes)
+    if erasure is None and not is_damaged:
+        return ContentView(digest, size_bytes, media_type, state, data)
+    return ContentView(digest, size_bytes, media_type, "damaged" if is_damaged else state, data, _erasure_of(erasure))
 
 
 def evaluation_of(row: Row, contents: Contents) -> Mapping[str, Any] | None:
@@ -153,10 +155,9 @@ def digests_of_run(row: Row) -> set[str]:
     return {digest for digest in named if digest is not None}
 
 
-def digests_of_attempt(row: Row) -> set[str]:
+def digests_of_attempt(row: Fields) -> set[str]:
     """The contents that a step's or an invocation's row names."""
-    named = (row["error_digest"], row["input_digest"], row["output_digest"])
-    return {digest for digest in named if digest is not None}
+    return {digest for digest in row[CONTENTS_AT] if digest is not None}
 
 
 def preview_of(data: bytes | None) -> str | None:
@@ -180,10 +181,11 @@ def _summary(row: Row, query: str | None, preview: str | None) -> RunSummary:
     )
 
 
-def _with_contents(row: Row, contents: Contents) -> dict[str, Any]:
-    fields = {name: value for name, value in row.items() if not name.endswith("_digest")}
-    fields["hidden_retry_count"] = row["hidden_retry_count"] or 0
-    return fields | {name: _resolve(row[f"{name}_digest"], contents) for name in ("error", "input", "output")}
+def _with_contents(row: Fields, contents: Contents) -> Iterator[Any]:
+    """The fields of an attempt's record: contents for digests, and 0 where no hidden retry was ever counted."""
+    *others, hidden_retry_count = row[CONTENTS_AT.stop :]
+    views = [_resolve(digest, contents) for digest in row[CONTENTS_AT]]
+    return chain(row[: CONTENTS_AT.start], views, others, (hidden_retry_count or 0,))
 
 
 def _with_text(said: Mapping[str, Any], name: str, contents: Contents) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from ledger.deciding import Setting, numbered
 from ledger.errors import LedgerUnreadable
 from ledger.failpoints import reached
 from ledger.migrate import OPEN_TIMEOUT_S, ensure_current, lock_of
-from ledger.reader import LedgerReader
+from ledger.reader import READS_MAX, LedgerReader
 from ledger.rebuild import RebuildReport, rebuild_all
 from ledger.recovery import Recovery
 from ledger.store.batch import Batch
@@ -102,7 +102,7 @@ def open_sqlite(
             bell = Bell()
             requests = SqliteRequests(path)
             writer = Writer(store, limits, requests, bell.ring)
-            reader = LedgerReader(SqliteReads(path, bell), clock)
+            reader = LedgerReader(SqliteReads(path, READS_MAX, bell), clock)
             engine = SqliteEngine(path, clock, lock, owners, owner, store, requests, writer, reader, bell)
             undo.pop_all()
             undo.callback(engine.close)

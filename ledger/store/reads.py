@@ -1,12 +1,15 @@
-"""Reading an SQLite file while others may be writing it."""
+"""Reading an SQLite file while others may be writing it: all the statements of a read in one thread."""
 
 from __future__ import annotations
 
+import asyncio
+import sqlite3
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from ledger.bell import Bell
 from ledger.errors import LedgerUnreadable
@@ -16,6 +19,8 @@ from ledger.store.place import file_at
 from ledger.store.probe import can_share, read_address
 from ledger.store.tail import SqliteTail
 
+T = TypeVar("T")
+
 BUSY_TIMEOUT_S = 5.0
 
 
@@ -24,24 +29,23 @@ class SqliteReads:
 
     leaf_queries = LeafQueries(event.c.pos, 1, event)
 
-    def __init__(self, path: Path, bell: Bell | None = None) -> None:
+    def __init__(self, path: Path, reads_max: int, bell: Bell | None = None) -> None:
         """`bell` is that of a writer in this process."""
         self.place = path
         self._file = file_at(path)
         self._bell = bell or Bell()
-
-    def engine(self) -> AsyncEngine:
+        self._threads = ThreadPoolExecutor(reads_max, "ledger-reader")
         # Where a reader can make no side file it looks anew, at each read, whether somebody writes.
-        engine = create_async_engine(
-            "sqlite+aiosqlite:///ledger",
-            poolclass=None if can_share(self.place) else sa.NullPool,
-            connect_args={"timeout": BUSY_TIMEOUT_S, "uri": True},
-        )
-        sa.event.listen(engine.sync_engine, "do_connect", self._choose_address)
-        # The driver's own transactions would begin at the first write, that is never; a trace needs one moment.
-        sa.event.listen(engine.sync_engine, "connect", _leave_transactions_to_us)
-        sa.event.listen(engine.sync_engine, "begin", _begin)
-        return engine
+        pool: type[sa.Pool] = sa.QueuePool if can_share(path) else sa.NullPool
+        self.engine = sa.create_engine("sqlite://", creator=self._connect, poolclass=pool)
+        sa.event.listen(self.engine, "begin", _begin)
+
+    async def read(self, work: Callable[[sa.Connection], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._in_transaction, work)
+
+    async def close(self) -> None:
+        self._threads.shutdown(wait=False)
+        self.engine.dispose()
 
     def tail(self) -> SqliteTail:
         return SqliteTail(self.place, self._bell, self.check)
@@ -50,12 +54,15 @@ class SqliteReads:
         if file_at(self.place) != self._file:
             raise LedgerUnreadable(self.place, "was replaced or removed since it was opened")
 
-    def _choose_address(self, dialect: object, record: object, args: list[Any], kwargs: object) -> None:
-        args[0] = read_address(self.place)
+    def _in_transaction(self, work: Callable[[sa.Connection], T]) -> T:
+        with self.engine.begin() as connection:
+            return work(connection)
 
-
-def _leave_transactions_to_us(connection: Any, _: object) -> None:
-    connection.isolation_level = None
+    def _connect(self) -> sqlite3.Connection:
+        # The driver's own transactions would begin at the first write, that is never; a trace needs one moment.
+        return sqlite3.connect(
+            read_address(self.place), BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False, uri=True
+        )
 
 
 def _begin(connection: sa.Connection) -> None:

@@ -8,6 +8,7 @@ import pytest
 from harness.errors import InvalidInput
 from ledger import InvalidCursor, LedgerReader, LedgerUnreadable, RunNotFound, SessionNotFound
 from ledger.cursor import RunCursor
+from ledger.reader import READS_MAX
 from ledger.records import RunTrace
 from tests.ledger.scripted import ScriptedRun, seal
 
@@ -220,21 +221,23 @@ async def test_a_session_expires_as_long_after_its_last_activity_as_was_said(dat
 async def test_a_reader_cannot_write(recorded, database):
     async with await LedgerReader.open(database.url) as reader:
         await reader.recent_runs()
-        async with reader._engine.connect() as connection:
-            with pytest.raises(Exception, match=r"read-?only"):
-                await connection.exec_driver_sql("DELETE FROM diagnosis_run")
+        with pytest.raises(Exception, match=r"read-?only"):
+            await reader._reads.read(lambda connection: connection.exec_driver_sql("DELETE FROM diagnosis_run"))
 
 
 async def test_more_reads_than_there_are_connections_for_is_an_error_of_ours(recorded, monkeypatch):
-    monkeypatch.setattr(recorded.reader._engine.pool, "_timeout", 0.01)
-    connections = [recorded.reader._engine.connect() for _ in range(15)]
-    for connection in connections:
-        await connection.start()
+    monkeypatch.setattr("ledger.reader.WAIT_S", 0.01)
+    monkeypatch.setattr(recorded.reader, "_room", asyncio.Semaphore(0))
     with pytest.raises(LedgerUnreadable, match="too many"):
         await recorded.reader.recent_runs()
-    for connection in connections:
-        await connection.close()
-    await recorded.reader.recent_runs()
+    recorded.reader._room.release()
+    for _ in range(3):
+        await recorded.reader.recent_runs()
+
+
+async def test_many_reads_at_once_all_come_to_their_end(recorded):
+    pages = await asyncio.gather(*(recorded.reader.recent_runs() for _ in range(3 * READS_MAX)))
+    assert len({page.rows for page in pages}) == 1
 
 
 async def test_a_reader_that_was_closed_reads_nothing_more(recorded, database):

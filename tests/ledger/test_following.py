@@ -196,7 +196,7 @@ async def test_followers_that_are_left_leave_nothing_behind(path, run, plain):  
         async with asyncio.timeout(20):
             while asyncio.all_tasks() != {asyncio.current_task()}:
                 await asyncio.sleep(IDLE_S / 10)
-        assert ledger.reader._engine.pool.checkedout() == 0
+        assert ledger.reader._reads.engine.pool.checkedout() == 0
         assert ledger.reader._following.waiting_count == 0
         assert ledger._engine.bell._listening == {}
     assert plain().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0

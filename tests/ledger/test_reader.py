@@ -40,10 +40,10 @@ async def test_every_page_of_runs_is_read_in_the_order_of_an_index(recorded, pat
 async def explain(ledger, statement, values):
     used = {name: value for name, value in values.items() if f":{name}" in str(statement) or name == "digests"}
     compiled = statement.params(**used).compile(
-        dialect=ledger.reader._engine.dialect, compile_kwargs={"literal_binds": True}
+        dialect=ledger.reader._reads.engine.dialect, compile_kwargs={"literal_binds": True}
     )
-    async with ledger.reader._engine.connect() as connection:
-        rows = await connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {compiled}")
+    with ledger.reader._reads.engine.connect() as connection:
+        rows = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {compiled}")
         return [row[3] for row in rows]
 
 

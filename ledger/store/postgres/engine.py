@@ -12,7 +12,7 @@ from harness.errors import InvalidInput, LedgerUnavailable
 from harness.ids import IdSource
 from ledger.deciding import Setting, numbered
 from ledger.errors import LedgerUnreadable
-from ledger.reader import LedgerReader
+from ledger.reader import READS_MAX, LedgerReader
 from ledger.rebuild import RebuildReport
 from ledger.recovery import Recovery
 from ledger.store.postgres.appends import Appends
@@ -88,7 +88,7 @@ def open_postgres(
         recoverer = Recoverer(place, appends, clock, lease_s)
         requests = PostgresRequests(place, thread)
         writer = PostgresWriter(place, appends, thread, requests, limits)
-        reader = LedgerReader(PostgresReads(place), clock)
+        reader = LedgerReader(PostgresReads(place, READS_MAX), clock)
         erasing = PostgresErasing(place, appends, thread, clock)
         engine = PostgresEngine(place, thread, heart, recoverer, requests, writer, reader, erasing, os.getpid())
         undo.pop_all()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from typing import TypeVar
 
-from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import create_async_engine
 
 from ledger.errors import LedgerUnreadable
 from ledger.following import Tail
@@ -12,10 +14,10 @@ from ledger.leaves import LeafQueries
 from ledger.store.postgres.place import PostgresPlace, place_at
 from ledger.store.postgres.probe import require_current
 
+T = TypeVar("T")
+
 READERS = 5
-READERS_MORE = 10
-"""Connections beside those, while many read at once."""
-WAIT_S = 30.0
+"""Connections that are kept; while many read at once there are more."""
 READ_ONLY = {
     "default_transaction_isolation": "repeatable read",
     "default_transaction_read_only": "on",
@@ -24,21 +26,25 @@ READ_ONLY = {
 """One moment for each transaction, and no write."""
 
 
-@dataclass(frozen=True, slots=True)
 class PostgresReads:
     """A `ledger.reader.Reads`."""
 
-    place: PostgresPlace
-
-    def engine(self) -> AsyncEngine:
-        return create_async_engine(
+    def __init__(self, place: PostgresPlace, reads_max: int) -> None:
+        self.place = place
+        self.engine = create_async_engine(
             "postgresql+asyncpg://",
             pool_size=READERS,
-            max_overflow=READERS_MORE,
-            pool_timeout=WAIT_S,
+            max_overflow=reads_max - READERS,
             pool_pre_ping=True,
-            async_creator=lambda: self.place.connect(READ_ONLY),
+            async_creator=lambda: place.connect(READ_ONLY),
         )
+
+    async def read(self, work: Callable[[sa.Connection], T]) -> T:
+        async with self.engine.begin() as connection:
+            return await connection.run_sync(work)
+
+    async def close(self) -> None:
+        await self.engine.dispose()
 
     @property
     def leaf_queries(self) -> LeafQueries:
@@ -51,8 +57,8 @@ class PostgresReads:
         """A database that is gone says so by itself."""
 
 
-async def open_reads(url: str) -> PostgresReads:
+async def open_reads(url: str, reads_max: int) -> PostgresReads:
     """Where to read, once it is known to be a ledger of this program's."""
     place = place_at(url)
     await require_current(place)
-    return PostgresReads(place)
+    return PostgresReads(place, reads_max)
