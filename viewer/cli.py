@@ -14,6 +14,7 @@ import click
 
 from harness.errors import HarnessError, InvalidInput
 from ledger.errors import LedgerError, LedgerFileError
+from viewer.logs import FORMATS, LEVELS, configure_logs
 
 GROUP = "tachograph.commands"
 
@@ -100,11 +101,30 @@ def build(found: Callable[[], Iterable[EntryPoint]]) -> Commands:
         callback=_print_version,
         help="Show the version.",
     )
+    log_format = click.Option(
+        ["--log-format"],
+        type=click.Choice(FORMATS),
+        default="text",
+        envvar="TACHOGRAPH_LOG_FORMAT",
+        show_default=True,
+        show_envvar=True,
+        help="How the error stream's log lines look.",
+    )
+    log_level = click.Option(
+        ["--log-level"],
+        type=click.Choice(LEVELS),
+        default="warning",
+        envvar="TACHOGRAPH_LOG_LEVEL",
+        show_default=True,
+        show_envvar=True,
+        help="From which level on our own packages log; no level logs what runs hold.",
+    )
     return Commands(
         "tachograph",
         found=found,
         help="Read and serve the record of AI agent runs.",
-        params=[version_option],
+        params=[version_option, log_format, log_level],
+        callback=configure_logs,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
 

@@ -87,9 +87,10 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def config_of(app: ASGIApp) -> uvicorn.Config:
-    """uvicorn's settings: quiet, and without its name in the answers."""
+    """uvicorn's settings: quiet, logged as everything else is, and without its name in the answers."""
     return uvicorn.Config(
         app,
+        log_config=None,
         log_level="warning",
         access_log=False,
         server_header=False,

@@ -17,6 +17,7 @@ from ledger.leaves import LeafQueries
 from ledger.schema import event
 from ledger.store.place import file_at
 from ledger.store.probe import can_share, read_address
+from ledger.store.quiet import LOGGING_NAME
 from ledger.store.tail import SqliteTail
 
 T = TypeVar("T")
@@ -37,7 +38,9 @@ class SqliteReads:
         self._threads = ThreadPoolExecutor(reads_max, "ledger-reader")
         # Where a reader can make no side file it looks anew, at each read, whether somebody writes.
         pool: type[sa.Pool] = sa.QueuePool if can_share(path) else sa.NullPool
-        self.engine = sa.create_engine("sqlite://", creator=self._connect, poolclass=pool)
+        self.engine = sa.create_engine(
+            "sqlite://", creator=self._connect, poolclass=pool, logging_name=LOGGING_NAME, hide_parameters=True
+        )
         sa.event.listen(self.engine, "begin", _begin)
 
     async def read(self, work: Callable[[sa.Connection], T]) -> T:

@@ -13,6 +13,7 @@ from ledger.following import Tail
 from ledger.leaves import LeafQueries
 from ledger.store.postgres.place import PostgresPlace, place_at
 from ledger.store.postgres.probe import require_current
+from ledger.store.quiet import LOGGING_NAME
 
 T = TypeVar("T")
 
@@ -33,6 +34,8 @@ class PostgresReads:
         self.place = place
         self.engine = create_async_engine(
             "postgresql+asyncpg://",
+            logging_name=LOGGING_NAME,
+            hide_parameters=True,
             pool_size=READERS,
             max_overflow=reads_max - READERS,
             pool_pre_ping=True,
