@@ -16,7 +16,7 @@ from harness.errors import LedgerUnavailable
 from harness.journal import Permit
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Waiter:
     future: Future[Permit]
     timeout_s: float
@@ -44,7 +44,8 @@ class Permits:
     def __init__(self, *, permits_max: int, bytes_max: int) -> None:
         self._permits_max = permits_max
         self._bytes_max = bytes_max
-        self._lock = threading.Condition(threading.Lock())
+        # Re-entrant, as a collection may come while this thread has it, and give a permit back.
+        self._lock = threading.Condition()
         self._granted = 0
         self._bytes = 0
         self._waiters: deque[_Waiter] = deque()
@@ -124,14 +125,21 @@ class Permits:
                 if self._closed:
                     return
                 now_s = time.monotonic()
-                expired = [waiter for waiter in self._waiters if waiter.until_s <= now_s]
-                for waiter in expired:
-                    self._waiters.remove(waiter)
+                late = [waiter for waiter in list(self._waiters) if waiter.until_s <= now_s]
+                expired = [waiter for waiter in late if self._remove(waiter)]
                 if not expired:
-                    nearest_s = min((waiter.until_s for waiter in self._waiters), default=None)
+                    nearest_s = min((waiter.until_s for waiter in list(self._waiters)), default=None)
                     self._lock.wait(None if nearest_s is None else nearest_s - now_s)
             for waiter in expired:
                 _fail(waiter, f"its queue had no room for {waiter.timeout_s:g} s")
+
+    def _remove(self, waiter: _Waiter) -> bool:
+        """Whether it still waited."""
+        try:
+            self._waiters.remove(waiter)
+        except ValueError:
+            return False
+        return True
 
 
 def _fail(waiter: _Waiter, problem: str) -> None:

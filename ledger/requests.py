@@ -18,7 +18,8 @@ class Requests:
     """Who watches which run. Any thread may call; an engine looks for requests, and tells."""
 
     def __init__(self) -> None:
-        self.changed = threading.Condition(threading.Lock())
+        # Re-entrant, as a collection may come while a thread has it, and end a run that is watched.
+        self.changed = threading.Condition()
         self._watches: dict[str, dict[object, OnRequest]] = {}
         self._has_new = False
 

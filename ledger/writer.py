@@ -94,7 +94,8 @@ class Writer:
         self._limits = limits
         self._permits = Permits(permits_max=limits.permits_max, bytes_max=limits.queue_bytes_max)
         self._queue: SimpleQueue[_Item] = SimpleQueue()
-        self._lock = threading.Lock()
+        # A collection may come while this thread has it, and end a run.
+        self._lock = threading.RLock()
         self._closing = False
         self._stopped = False
         self._lanes = Lanes(limits.broken_runs_max)

@@ -71,7 +71,8 @@ class PostgresWriter:
         self._requests = requests
         self._permits = Permits(permits_max=limits.permits_max, bytes_max=limits.queue_bytes_max)
         self._process_id = os.getpid()
-        self._lock = threading.Lock()
+        # A collection may come while this thread has it, and end a run.
+        self._lock = threading.RLock()
         self._inbox: list[Waiting | _Job] = []
         self._is_closed = False
         self._closing: Future[None] | None = None
