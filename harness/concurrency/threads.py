@@ -6,12 +6,15 @@ recorded as abandoned by then, or is by recovery.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from queue import Empty, SimpleQueue
 from typing import Any, TypeAlias
+
+from harness.errors import OtherProcess
 
 MAX_TOOL_THREADS = 64
 """Synchronous operations that run at once in one harness; a further one waits for a thread."""
@@ -29,6 +32,7 @@ class ToolThreads:
         self._limit = limit
         self._idle_s = idle_s
         self._lock = threading.Lock()
+        self._process_id: int | None = None
         self._threads = 0
         self._jobs: deque[Job] = deque()
         """Waiting for a thread: there are any only while all threads are busy."""
@@ -36,7 +40,14 @@ class ToolThreads:
         """Where each idle thread waits for its next job."""
 
     def submit(self, call: Callable[[], Any]) -> Future[Any]:
-        """The result of `call`, once a thread has run it; it can be cancelled until a thread begins."""
+        """The result of `call`, once a thread has run it; it can be cancelled until a thread begins.
+
+        `OtherProcess` after a fork, which has none of the threads.
+        """
+        if self._process_id not in (None, os.getpid()):
+            raise OtherProcess
+        # Before the lock, which a fork in this moment would leave locked in the child.
+        self._process_id = os.getpid()
         job: Job = (call, Future())
         with self._lock:
             if self._idle:

@@ -129,3 +129,32 @@ def test_a_tool_that_never_returns_does_not_keep_the_process():  # CASES 38
     done = subprocess.run([sys.executable, "-c", STUCK], cwd=ROOT, capture_output=True, text=True, timeout=30)
     assert done.stdout == "TIMED_OUT ['attempt.abandoned', 'cancellation.signalled', 'run.terminated']\n"
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_fork_is_refused_threads_that_are_its_parents():
+    program = """
+import asyncio, os, signal
+from harness import Harness, Limits, MemoryJournal, OtherProcess
+
+def plain(run): return os.getpid()
+
+async def call(harness, run_id):
+    limits = Limits(model_calls=1, tool_calls=1, input_tokens=1, output_tokens=1, total_tokens=1, run_bytes=100,
+        per_tool_default=1)
+    async with harness.run(session_id="s", run_id=run_id, limits=limits, timeout_s=60) as run:
+        return await harness.tool(run, "plain", plain)
+
+harness = Harness(MemoryJournal())
+asyncio.run(call(harness, "parent"))
+child = os.fork()
+if not child:
+    signal.alarm(20)
+    try:
+        asyncio.run(call(harness, "child"))
+    except OtherProcess:
+        os._exit(7)
+    os._exit(1)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.stderr) == ("7\n", "")
