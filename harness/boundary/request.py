@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from harness import events as e
 from harness.boundary.attempt import Attempt
@@ -16,7 +17,7 @@ from harness.engine import Engine
 from harness.errors import ToolDenied
 from harness.ids import boundary_id
 from harness.redaction import captured
-from harness.state import path_of
+from harness.state import OpenAttempt, path_of
 
 _IN_A_BATCH = re.compile(r"(?:^|/)batch/tools/([0-9]+)/1/[0-9]+$")
 
@@ -78,7 +79,7 @@ class Request:
         """The attempt, and the event of its start."""
         live, operation = self._run.live, self._operation
         attempt = Attempt(self._engine, self._run, operation, self._number, self._boundary, live.next_attempt_id())
-        is_ambiguous = any(_rivals(self._boundary, other.boundary) for other in live.state.open_attempts.values())
+        is_ambiguous = _is_ambiguous(self._boundary, live.state.open_attempts.values())
         started = attempt.event(
             e.AttemptStarted,
             **self._named,
@@ -109,10 +110,16 @@ def _denied(run: RunContext, operation: Operation, verdict: Verdict) -> ToolDeni
     )
 
 
-def _rivals(boundary: str, other: str) -> bool:
-    """Whether only the order of the calls tells these two apart: they have one path, and are not of one batch (D7)."""
-    (path, batch), (other_path, other_batch) = _place(boundary), _place(other)
-    return path == other_path and (batch is None or batch != other_batch)
+def _is_ambiguous(boundary: str, others: Iterable[OpenAttempt]) -> bool:
+    """Whether only the order of the calls tells it from another: they have one path, and are not of one batch (D7)."""
+    path, batch = _place(boundary)
+    # Thousands may be open, nearly all elsewhere.
+    for other in others:
+        if other.boundary.startswith(path):
+            other_path, other_batch = _place(other.boundary)
+            if path == other_path and (batch is None or batch != other_batch):
+                return True
+    return False
 
 
 def _place(boundary: str) -> tuple[str, str | None]:

@@ -117,4 +117,6 @@ def _find(attempts: Mapping[str, OpenAttempt], event: e.AttemptEvent) -> OpenAtt
 
 
 def _without(entries: Mapping[str, T], gone: str) -> Mapping[str, T]:
-    return {key: entry for key, entry in entries.items() if key != gone}
+    left = dict(entries)
+    left.pop(gone, None)
+    return left
