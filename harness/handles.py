@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from types import MappingProxyType
 
 from harness.budget.usage import check_size
@@ -100,7 +101,8 @@ class Cancellation:
         """Tell the run to stop; False if it had already ended or been told, and then nothing has changed."""
         if not isinstance(reason, CancelReason):
             raise InvalidInput("reason", f"must be a CancelReason, not {type(reason).__name__}")
-        return self._live.stop(reason).decided
+        told = self._live.lock.when_free(partial(self._live.stop, reason))
+        return self._live.termination is None if told is None else told.decided
 
     def on_signal(self, callback: Callback) -> Callable[[], None]:
         """Call `callback` once, when the run is told to stop, or at once if it was; returns how to take it back.

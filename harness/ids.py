@@ -111,7 +111,8 @@ class RandomIds:
     """Ids from the operating system's randomness; 80 bits for a run, 64 for a writer."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        # A collection may come while this thread has it, and end a run.
+        self._lock = threading.RLock()
         self._salts: list[bytes] = []
         self._process_id = os.getpid()
 
@@ -124,7 +125,7 @@ class RandomIds:
     def salt(self) -> bytes:
         # Asking the system for each salt can cost as much as the commit that stores it.
         with self._lock:
-            if not self._salts or self._process_id != os.getpid():
+            while not self._salts or self._process_id != os.getpid():
                 drawn = os.urandom(SALT_BYTES * SALTS_DRAWN)
                 self._salts = [drawn[at : at + SALT_BYTES] for at in range(0, len(drawn), SALT_BYTES)]
                 self._process_id = os.getpid()

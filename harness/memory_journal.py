@@ -29,7 +29,8 @@ class MemoryJournal:
         self.contents: dict[str, SealedContent] = {}
         self._permit: Future[Permit] = Future()
         self._permit.set_result(_Unbounded())
-        self._lock = threading.Lock()
+        # A collection may come while this thread has it, and end another run.
+        self._lock = threading.RLock()
         self._events: dict[str, list[Event]] = {}
         self._states: dict[str, RunState] = {}
         self._broken: set[str] = set()
@@ -78,8 +79,9 @@ class MemoryJournal:
             state = self._states.get(run_id)
             if state is None or state.cancel_requested is None:
                 return
-            keys = [key for key, (watched_id, _) in self._watches.items() if watched_id == run_id]
-            told = [self._watches.pop(key)[1] for key in keys]
+            watches = list(self._watches.items())
+            keys = [key for key, (watched_id, _) in watches if watched_id == run_id]
+            told = [watch[1] for key in keys if (watch := self._watches.pop(key, None)) is not None]
         for on_request in told:
             on_request(state.cancel_requested)
 

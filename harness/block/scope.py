@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from types import TracebackType
 
 from harness import events as e
@@ -65,8 +66,11 @@ class ScopeBlock:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Record that it is closed, and what is open inside it; nothing where the run has ended meanwhile."""
-        live, scope = self._run.live, self._scope
-        assert scope is not None, "the block was entered"
+        assert self._scope is not None, "the block was entered"
+        self._run.live.lock.when_free(partial(self._close, self._scope))
+
+    def _close(self, scope: LiveScope) -> None:
+        live = self._run.live
         with live.lock:
             if live.termination is None and (closed := scope.leave()):
                 live.record(*closed, is_awaited=False)

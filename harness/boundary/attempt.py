@@ -7,6 +7,7 @@ run's block is left (SPEC D12).
 from __future__ import annotations
 
 from concurrent.futures import Future
+from functools import partial
 from typing import Any, TypeVar
 
 from harness import events as e
@@ -30,6 +31,7 @@ class Attempt:
     """An attempt that was let through. Its methods may be called from any thread.
 
     Whoever waits for the operation says how that ended: `succeed`, `fail` or `abandon`, of which the first counts.
+    As it may be a garbage collection that ends it, in the middle of a decision, these act when the run's lock is free.
     An abandoned operation that comes to its end after all ends with `finish_late`.
     """
 
@@ -73,11 +75,15 @@ class Attempt:
         """
         duration_us = self.elapsed_us()
         output = self._captured("output", encode_content(result))
-        with self.live.lock:
-            if self._leave(usage, error=None):
-                fields, contents, overflow = keep_content(self.run.accounts, "output", output)
-                end = self.event(e.AttemptSucceeded, duration_us=duration_us, **fields, **stream)
-                self._record(end, *self._settlement(usage), contents=contents, overflow=overflow)
+
+        def record() -> None:
+            with self.live.lock:
+                if self._leave(usage, error=None):
+                    fields, contents, overflow = keep_content(self.run.accounts, "output", output)
+                    end = self.event(e.AttemptSucceeded, duration_us=duration_us, **fields, **stream)
+                    self._record(end, *self._settlement(usage), contents=contents, overflow=overflow)
+
+        self.live.lock.when_free(record)
 
     def fail(self, error: BaseException, *, usage: TokenUsage | None = None, **stream: int) -> float | None:
         """Record that the operation raised; the seconds after which to try again, or None if it is final.
@@ -87,20 +93,24 @@ class Attempt:
         duration_us = self.elapsed_us()
         told = tell(error, self.engine.classifiers)
         told_error = self._captured("error", error_content(error))
+        end = partial(self._fail, error, told, told_error, told.usage or usage, duration_us=duration_us, **stream)
+        return self.live.lock.when_free(end)
+
+    def _fail(
+        self, error: BaseException, told: TypedFailure, told_error: Captured, usage: TokenUsage | None, **figures: int
+    ) -> float | None:
         with self.live.lock:
-            usage = told.usage or usage
             if not self._leave(usage, error):
                 return None
-            delay_s, refused = self._next_delay_s(told, was_passed_on=bool(stream.get("output_chunks")))
+            delay_s, refused = self._next_delay_s(told, was_passed_on=bool(figures.get("output_chunks")))
             fields, contents, overflow = keep_content(self.run.accounts, "error", told_error)
             end = self.event(
                 e.AttemptFailed,
-                duration_us=duration_us,
                 failure=told.failure.value,
                 will_retry=delay_s is not None,
                 error_type=error_type(error),
                 **fields,
-                **stream,
+                **figures,
             )
             retry = self._retry(told.failure, delay_s, refused)
             self._record(end, *self._settlement(usage), *retry, contents=contents, overflow=overflow)
@@ -108,10 +118,14 @@ class Attempt:
 
     def abandon(self, reason: str) -> None:
         """Record that nobody waits for the operation any more."""
-        with self.live.lock:
-            was_left, self._was_left = self._was_left, True
-            if not was_left and self._is_open():
-                self._record(self.event(e.AttemptAbandoned, reason=reason))
+
+        def record() -> None:
+            with self.live.lock:
+                was_left, self._was_left = self._was_left, True
+                if not was_left and self._is_open():
+                    self._record(self.event(e.AttemptAbandoned, reason=reason))
+
+        self.live.lock.when_free(record)
 
     def finish_late(self, error: BaseException | None, usage: TokenUsage | None) -> None:
         """Record that the operation came to its end after it was abandoned; that changes nothing but its usage."""

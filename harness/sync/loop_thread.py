@@ -28,7 +28,8 @@ class LoopThread:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        # A collection may come while this thread has it, and leave another run.
+        self._lock = threading.RLock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._process_id: int | None = None
