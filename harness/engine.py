@@ -73,7 +73,7 @@ class Engine:
         requested = self.journal.request_permit(min(self.permit_timeout_s, max(remaining_s, MIN_PERMIT_TIMEOUT_S)))
         try:
             return await result_of(requested)
-        except asyncio.CancelledError:
+        except BaseException:
             requested.add_done_callback(_give_back)
             raise
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -26,6 +27,7 @@ from harness.live.accounts import Accounts
 from harness.live.heeding import heed_requests
 from harness.live.run import LiveRun
 from harness.redaction import Captured, captured
+from harness.state import RUNNING
 
 RETRY_PAUSE_S = 0.05
 """Between two attempts to record the end of a run."""
@@ -120,20 +122,36 @@ class RunBlock:
         except RuntimeError:  # The loop has closed.
             self._end_at_once(live, GeneratorExit())
 
-    def _end_at_once(self, live: LiveRun, error: GeneratorExit) -> None:
+    def _end_at_once(self, live: LiveRun, error: BaseException) -> None:
         """Of a coroutine that is thrown away: it may not wait, perhaps has no loop, and nobody hears what it raises."""
-        self._decide(live, error)
-        live.interrupt()
-        self._record_end(live, error)
+
+        def end() -> None:
+            self._decide(live, error)
+            live.interrupt()
+            if live.failure is not None or live.state.outcome == RUNNING:
+                self._record_end(live, error)
+
+        live.lock.when_free(end)
 
     async def _close(self, live: LiveRun, error: BaseException | None) -> asyncio.CancelledError | None:
         """Decide and record the end, trying again until it is durable; returns a cancellation of the task meanwhile."""
+        try:
+            return await self._closed(live, error)
+        except GeneratorExit as thrown:
+            self._end_at_once(live, error or thrown)
+            raise
+
+    async def _closed(self, live: LiveRun, error: BaseException | None) -> asyncio.CancelledError | None:
         self._decide(live, error)
         now_s = asyncio.get_running_loop().time
         cancelled = await self._drain(live, now_s() + self._engine.drain_timeout_s)
         close_by_s = now_s() + self._engine.close_timeout_s
         while True:
-            recorded = self._record_end(live, error)
+            try:
+                recorded = self._record_end(live, error)
+            except Exception as refused:  # noqa: BLE001 - whatever the journal raises, it takes no end
+                recorded = Future()
+                recorded.set_exception(refused)
             if recorded is None:
                 return cancelled
             cancelled = await wait_through(recorded, close_by_s) or cancelled
@@ -161,9 +179,9 @@ class RunBlock:
         if error is None:
             live.decide(Outcome.SUCCESS, "COMPLETED")
         elif isinstance(error, asyncio.CancelledError | GeneratorExit):
-            live.stop(CancelReason.TASK_CANCELLED)
+            _stop(live, CancelReason.TASK_CANCELLED)
         elif isinstance(error, KeyboardInterrupt | SystemExit):
-            live.stop(CancelReason.SHUTDOWN)
+            _stop(live, CancelReason.SHUTDOWN)
         else:
             live.decide(Outcome.FAILED, failure_reason(error))
 
@@ -220,6 +238,11 @@ class RunBlock:
             **fields,
         )
         return end, sealed
+
+
+def _stop(live: LiveRun, reason: CancelReason) -> None:
+    with contextlib.suppress(Exception):  # What the journal refuses now is said again with the end.
+        live.stop(reason)
 
 
 def failure_reason(error: BaseException) -> str:

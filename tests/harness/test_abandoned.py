@@ -2,13 +2,14 @@
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
 
 import pytest
 
 from harness import Harness, RunContext
-from tests.harness.fakes import HandJournal, harness_over, limits, only, say, types, until
+from tests.harness.fakes import LOST, HandJournal, harness_over, limits, only, say, types, until
 
 
 async def hang(run: RunContext) -> None:
@@ -152,3 +153,96 @@ async def test_a_coroutine_that_is_closed_while_its_beginning_is_recorded_leaves
         journal.waiting.clear()
         assert journal.events("r") == []
     assert waiting is not None
+
+
+def thrown_away(work: Coroutine[Any, Any, None], when: Callable[[], object]) -> None:
+    """Let the coroutine go on until then, and close it."""
+
+    async def turn() -> None:
+        task = asyncio.ensure_future(work)
+        await until(when)
+        work.close()
+        task.cancel()
+        await asyncio.wait({task})
+        await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()}, return_exceptions=True)
+
+    asyncio.run(turn())
+
+
+def test_a_block_that_is_thrown_away_while_it_waits_for_its_children_ends_its_run(journal: HandJournal):  # H5, D4
+    is_stopping = asyncio.Event()
+
+    async def linger(run: RunContext) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            is_stopping.set()
+            await asyncio.sleep(0.05)
+
+    async def work() -> None:
+        harness = harness_over(journal)
+        async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
+            children.append(asyncio.ensure_future(harness.tool(run, "linger", linger)))
+            await until(lambda: run.live.state.open_attempts)
+
+    children: list[Any] = []
+    thrown_away(work(), is_stopping.is_set)
+    assert ended(journal) == (1, "SUCCESS", "COMPLETED")
+
+
+def test_a_block_that_is_thrown_away_while_its_end_cannot_be_recorded_ends_its_run(journal: HandJournal):  # D1, H5
+    def is_lost() -> bool:
+        if len(journal.submissions) < 2:
+            return False
+        journal.fail_with = None
+        return True
+
+    async def work() -> None:
+        async with harness_over(journal).run(session_id="s", run_id="r", limits=limits(), timeout_s=60):
+            journal.fail_with = LOST
+            raise ValueError("no such index")
+
+    thrown_away(work(), is_lost)
+    assert ended(journal) == (1, "FAILED", "UNHANDLED_EXCEPTION")
+
+
+def test_a_block_that_is_thrown_away_after_its_end_was_submitted_ends_once(journal: HandJournal):  # H5
+    async def work() -> None:
+        async with harness_over(journal).run(session_id="s", run_id="r", limits=limits(), timeout_s=60):
+            journal.holds = True
+
+    thrown_away(work(), lambda: journal.waiting)
+    journal.store_all()
+    assert ended(journal) == (1, "SUCCESS", "COMPLETED")
+
+
+def test_a_crossing_that_is_thrown_away_while_it_waits_for_room_leaves_none_taken(journal: HandJournal):
+    async def work() -> None:
+        harness = harness_over(journal)
+        async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
+            journal.holds_permits = True
+            await harness.tool(run, "say", say)
+
+    thrown_away(work(), lambda: journal.permits_waiting)
+    journal.grant()
+    assert journal.permits_open == 0
+    assert ended(journal) == CANCELLED
+
+
+def test_a_thread_of_a_coroutine_that_is_thrown_away_is_abandoned_and_ends_late(journal: HandJournal):  # D4
+    is_inside, may_end = threading.Event(), threading.Event()
+
+    def wait(run: RunContext) -> None:
+        is_inside.set()
+        may_end.wait(30)
+
+    async def work() -> None:
+        harness = harness_over(journal)
+        async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
+            await harness.tool(run, "wait", wait)
+
+    thrown_away(work(), is_inside.is_set)
+    assert types(journal.events("r"))[-3:] == ["attempt.abandoned", "cancellation.signalled", "run.terminated"]
+    may_end.set()
+    while "attempt.finished_late" not in types(journal.events("r")):
+        threading.Event().wait(0.001)

@@ -421,3 +421,20 @@ async def test_a_failing_tool_on_a_broken_ledger_fails_with_its_own_error(harnes
             finally:
                 journal.fail_with = None
     assert journal.state("r").reason == "LEDGER_UNAVAILABLE"
+
+
+async def test_an_end_that_the_journal_refuses_with_an_error_of_its_own_says_so_and_hides_nothing(journal: HandJournal):
+    harness, wrong = harness_over(journal, close_timeout_s=0.03), KeyError("no such index")
+    with left_with(TerminationNotRecorded, match="cannot be written") as unrecorded:
+        async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60):
+            journal.refuses_with = ValueError("it cannot be written")
+            raise wrong
+    assert unrecorded.value.__cause__ is wrong  # D1
+
+
+async def test_an_end_that_the_journal_refuses_hides_no_cancellation(journal: HandJournal):  # D1, CASES 18
+    harness = harness_over(journal, close_timeout_s=0.03)
+    with left_with(asyncio.CancelledError):
+        async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60):
+            journal.refuses_with = ValueError("it cannot be written")
+            raise asyncio.CancelledError
