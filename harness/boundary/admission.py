@@ -79,7 +79,7 @@ class Admission:
         if excess is not None:
             refused = accounts.error(excess)
             self.refusal = None if excess.resource == DEADLINE else refused
-            self._interruption.arm(self._engine.close_timeout_s, Cause(refused, lambda: refused))
+            self._interruption.arm((self._engine.close_timeout_s, Cause(refused, lambda: refused)))
             await self._durable(recorded)
             raise refused
         try:
@@ -168,7 +168,7 @@ class Admission:
             raise live.ended() from error
 
 
-def arm_deadline(engine: Engine, run: RunContext, interruption: Interruption) -> None:
-    """Interrupt what is in flight when the deadline of its run or nested scope comes."""
+def arm_deadline(engine: Engine, run: RunContext, interruption: Interruption, *bounds: tuple[float, Cause]) -> None:
+    """Interrupt what is in flight when the deadline of its run or nested scope comes, and at other `bounds`."""
     remaining_s = run.deadline.remaining_ns(engine.monotonic_clock) / 1e9
-    interruption.arm(remaining_s, Cause(DEADLINE_PASSED, run.accounts.expire))
+    interruption.arm((remaining_s, Cause(DEADLINE_PASSED, run.accounts.expire)), *bounds)

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from harness import events as e
-from harness.boundary.admission import Admission
+from harness.boundary.admission import Admission, arm_deadline
 from harness.boundary.attempt import Attempt
 from harness.boundary.deciding import ask_policies
 from harness.boundary.observing import observe_end, observe_start
@@ -81,7 +81,7 @@ async def _invoke(attempt: Attempt, interruption: Interruption) -> Any:
     """The operation's result. What it cancels within itself is its own failure, not a cancellation of the run."""
     if attempt.timeout_s is not None:
         late = AttemptTimedOut(attempt.operation.name, timeout_s=attempt.timeout_s)
-        interruption.arm(attempt.timeout_s, Cause(late, lambda: late))
+        arm_deadline(attempt.engine, attempt.run, interruption, (attempt.timeout_s, Cause(late, lambda: late)))
     call = partial(attempt.operation.call, attempt.inside())
     try:
         result = call() if attempt.operation.is_async else await _on_thread(attempt, interruption, call)
@@ -96,10 +96,10 @@ async def _on_thread(attempt: Attempt, interruption: Interruption, call: partial
     future = attempt.engine.threads.submit(partial(_call_if_running, attempt, interruption, call))
     try:
         return await result_of(future)
-    except asyncio.CancelledError:
+    except (asyncio.CancelledError, GeneratorExit) as error:
         if future.cancel():
             attempt.abandon(e.NOT_INVOKED)
-        elif interruption.is_cancelling:
+        elif interruption.is_cancelling or (isinstance(error, GeneratorExit) and not future.done()):
             attempt.abandon("NOT_AWAITED")
             future.add_done_callback(partial(_finish_late, attempt))
         raise

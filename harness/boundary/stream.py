@@ -166,26 +166,24 @@ class Passage:
         with self._interruptions.open() as interruption:
             self._arm(interruption)
             try:
-                return await act()
+                return await _own(interruption, act())
             except asyncio.CancelledError as error:
                 cause = interruption.take(error)
                 if cause is not None:
                     raise Interrupted(cause) from error
-                if interruption.is_cancelling:
-                    raise
-                raise TypedFailure(FailureType.CANCELLED, "the stream was cancelled from within") from error
+                raise
 
     def _arm(self, interruption: Interruption) -> None:
         run, live = self._run, self._run.live
         if live.termination is not None:
             raise Interrupted(live.cause())
-        left_s = run.deadline.remaining_ns(live.monotonic_clock) / 1e9
-        cause = Cause(DEADLINE_PASSED, run.accounts.expire)
-        if self._late is not None and self._ends_at_s - self._loop.time() < left_s:
-            left_s, cause = self._ends_at_s - self._loop.time(), self._late
+        bounds = [(run.deadline.remaining_ns(live.monotonic_clock) / 1e9, Cause(DEADLINE_PASSED, run.accounts.expire))]
+        if self._late is not None:
+            bounds.append((self._ends_at_s - self._loop.time(), self._late))
+        left_s, cause = min(bounds, key=lambda bound: bound[0])
         if left_s <= 0:
             raise Interrupted(cause)
-        interruption.arm(left_s, cause)
+        interruption.arm(*bounds)
 
     def _stop(self, cause: Cause) -> None:
         chunks = self._chunks()
@@ -200,12 +198,22 @@ class Passage:
             if close is None:
                 continue
             try:
-                with self._interruptions.open():
+                with self._interruptions.open() as interruption:
                     closing = close()
                     if inspect.isawaitable(closing):
-                        await closing
+                        await _own(interruption, closing)
             except Exception as error:  # noqa: BLE001 - it is the application's, and the attempt has ended
                 log.warning("run %s: closing a stream raised %s", self._run.run_id, type(error).__name__)
+
+
+async def _own(interruption: Interruption, work: Awaitable[T]) -> T:
+    """What `work` gives; what it cancels within itself is a failure of its own, and cancels nobody else."""
+    try:
+        return await work
+    except asyncio.CancelledError as error:
+        if interruption.is_cancelling:
+            raise
+        raise TypedFailure(FailureType.CANCELLED, "the stream was cancelled from within") from error
 
 
 async def _open(attempt: Attempt, opened: list[Any]) -> None:

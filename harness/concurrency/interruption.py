@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol
 
 from harness.concurrency.lock import RunLock
+from harness.errors import AttemptTimedOut
 from harness.retry import FailureType, TypedFailure
 
 DEADLINE_PASSED = TypedFailure(FailureType.DEADLINE_EXCEEDED, "stopped at the deadline")
@@ -66,14 +67,15 @@ class Interruption:
     If the block ends in a `CancelledError` that was asked for here alone, the cause's error is raised in its place.
     """
 
-    __slots__ = ("_cause", "_loop", "_others", "_outside", "_task", "_timer", "thread_id")
+    __slots__ = ("_cause", "_loop", "_others", "_outside", "_requests", "_task", "_timers", "thread_id")
 
     def __init__(self, others: Interruptions) -> None:
         self.thread_id: int | None = None
         """The thread that works for this crossing at present, beside its task."""
         self._others = others
         self._cause: Cause | None = None
-        self._timer: asyncio.TimerHandle | None = None
+        self._requests = 0
+        self._timers: list[asyncio.TimerHandle] = []
 
     def __enter__(self) -> Interruption:
         task = asyncio.current_task()
@@ -108,16 +110,16 @@ class Interruption:
         """Whether the task was asked to stop, from here or from outside; if not, a `CancelledError` was made within."""
         return self._task is not None and self._task.cancelling() > self._outside
 
-    def arm(self, delay_s: float, cause: Cause) -> None:
-        """Interrupt in `delay_s` seconds; there is one timer, which the latest call sets."""
+    def arm(self, *bounds: tuple[float, Cause]) -> None:
+        """Interrupt in so many seconds, for each bound; those of an earlier call are taken back."""
         self.disarm()
-        self._timer = self._loop.call_later(delay_s, self._stop, cause)
+        self._timers = [self._loop.call_later(delay_s, self._stop, cause) for delay_s, cause in bounds]
 
     def disarm(self) -> None:
-        """Take the timer back."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        """Take all timers back."""
+        for timer in self._timers:
+            timer.cancel()
+        self._timers = []
 
     def interrupt(self, cause: Cause) -> None:
         with contextlib.suppress(RuntimeError):  # The loop may have closed.
@@ -129,18 +131,30 @@ class Interruption:
         What was asked for here is settled.
         """
         cause, self._cause = self._cause, None
-        is_alone = cause is None or self._task is None or self._task.uncancel() <= self._outside
+        is_alone = self._settle()
         if isinstance(error, asyncio.CancelledError):
             return cause if is_alone and self._task is not None else None
         return _thrown(error)
+
+    def _settle(self) -> bool:
+        """Take back what was asked for here; whether that was all."""
+        asked, self._requests = self._requests, 0
+        left = self._outside
+        for _ in range(asked if self._task is not None else 0):
+            left = self._task.uncancel()  # type: ignore[union-attr]
+        return left <= self._outside
 
     def _stop(self, cause: Cause) -> None:
         # The loop calls this between two steps of the task, which is therefore inside the block, and waits.
         if self._task is None:
             return
-        is_first, self._cause = self._cause is None, cause
-        if is_first:
+        before = self._cause
+        # Who is stopping is left to it; but one that has swallowed its own time-out is told of the end of its run.
+        if before is None or isinstance(before.failure, AttemptTimedOut):
+            self._requests += 1
             self._task.cancel()
+        if before is None or not isinstance(cause.failure, AttemptTimedOut):
+            self._cause = cause
 
 
 class Interruptions:
@@ -165,7 +179,7 @@ class Interruptions:
         self._open.pop(each, None)
         # Without the lock: who waits says so before he looks, so that one of both sees the other.
         if self._waiting is not None:
-            self._tell_if_all_left()
+            self._lock.when_free(self._tell_if_all_left)
 
     def interrupt_others(self, cause: Cause) -> None:
         """Interrupt everything but what belongs to the task or thread that says so."""
@@ -187,12 +201,12 @@ class Interruptions:
 
     def _tell_if_all_left(self) -> None:
         with self._lock:
-            if self._waiting is not None and not self._others(self._waiting[0]):
+            if self._waiting is not None and next(self._others(self._waiting[0]), None) is None:
                 self._waiting[1].set_result(None)
                 self._waiting = None
 
-    def _others(self, here: object) -> list[InFlight]:
-        return [each for each in list(self._open) if each.owner is not here and not each.is_lost]
+    def _others(self, here: object) -> Iterator[InFlight]:
+        return (each for each in list(self._open) if each.owner is not here and not each.is_lost)
 
 
 def _thrown(error: BaseException | None) -> Cause | None:

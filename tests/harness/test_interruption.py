@@ -118,7 +118,7 @@ async def test_a_time_out_around_it_is_a_time_out_and_one_inside_stays_inside():
     with left_with(TimeoutError):
         async with asyncio.timeout(0.01):
             with open_one() as interruption:
-                interruption.arm(30, CAUSE)
+                interruption.arm((30, CAUSE))
                 await EVER().wait()
     with open_one() as interruption:
         with left_with(TimeoutError):
@@ -129,13 +129,13 @@ async def test_a_time_out_around_it_is_a_time_out_and_one_inside_stays_inside():
 
 async def test_the_latest_timer_counts_and_none_outlives_the_block():
     with left_with(ValueError, match="stopped"), open_one() as interruption:
-        interruption.arm(0.001, Cause(STOPPED, lambda: KeyError()))
-        interruption.arm(0.002, CAUSE)
+        interruption.arm((0.001, Cause(STOPPED, lambda: KeyError())))
+        interruption.arm((0.002, CAUSE))
         await EVER().wait()
     with open_one() as interruption:
-        interruption.arm(0.001, CAUSE)
+        interruption.arm((0.001, CAUSE))
     with open_one() as interruption:
-        interruption.arm(0.001, CAUSE)
+        interruption.arm((0.001, CAUSE))
         interruption.disarm()
         await asyncio.sleep(0.01)
 

@@ -506,3 +506,23 @@ async def test_observers_are_told_of_a_stream_as_of_any_attempt(journal: HandJou
     assert names == ["attempt.started", "attempt.succeeded", "attempt.started", "attempt.failed"]
     assert told[1].result == "ab"
     assert str(told[3].error) == "the stream was closed before its end"
+
+
+async def test_a_cancellation_that_closing_a_stream_raises_of_its_own_harms_nobody(
+    harness: Harness, journal: HandJournal
+):  # CASES 18
+    class Chunks:
+        def __aiter__(self) -> "Chunks":
+            return self
+
+        async def __anext__(self) -> str:
+            return "chunk"
+
+        async def aclose(self) -> None:
+            raise asyncio.CancelledError
+
+    async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
+        chunks = harness.stream(run, "m", lambda run: Chunks())
+        await anext(chunks)
+        await chunks.aclose()
+    assert only(journal.events("r"), "attempt.failed").failure == "CANCELLED"

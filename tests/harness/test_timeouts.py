@@ -1,6 +1,7 @@
 """The time-out of one call is a failure of that call, and never the deadline of its run (CASES 20)."""
 
 import asyncio
+import contextlib
 import threading
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 
 from harness import (
     AttemptTimedOut,
+    CancelReason,
     FailureType,
     Harness,
     InvalidInput,
@@ -178,3 +180,28 @@ async def test_a_time_out_that_is_none_is_refused_and_takes_no_ordinal(
             await call(harness, run, timeout_s=bad)
         assert run.next_ordinal("tool", "hang") == 1
     assert types(journal.events("r")) == ["run.started", "run.terminated"]
+
+
+@pytest.mark.parametrize("end", ["deadline", "signal"])
+async def test_a_tool_that_swallows_its_time_out_is_still_stopped_by_the_end_of_its_run(
+    journal: HandJournal, end: str
+):  # H2, H3
+    harness = harness_in_real_time(journal)
+    swallowed = asyncio.Event()
+
+    async def stubborn(run: RunContext) -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        swallowed.set()
+        await asyncio.Event().wait()
+
+    with left_with(RunEnded) as ended:
+        timeout_s = 0.2 if end == "deadline" else 60
+        async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=timeout_s) as run:
+            if end == "signal":
+                told = asyncio.create_task(swallowed.wait())
+                told.add_done_callback(lambda _: run.cancellation.signal(CancelReason.USER_REQUESTED))
+            await asyncio.wait_for(harness.tool(run, "stubborn", stubborn, timeout_s=0.01), 30)
+    assert ended.value.reason == {"deadline": "DEADLINE_EXCEEDED", "signal": "USER_REQUESTED"}[end]
+    task: Any = asyncio.current_task()
+    assert task.cancelling() == 0
