@@ -9,8 +9,15 @@ from ledger import LedgerReader
 from ledger.verifying import verify
 
 SECRET = "hunter2"
-TOKENS = {"input_tokens": 99, "output_tokens": 99, "total_tokens": 99}
-LIMITS = Limits(model_calls=5, tool_calls=5, per_tool_default=5, run_bytes=99_999, **TOKENS)
+LIMITS = Limits(
+    model_calls=5,
+    tool_calls=5,
+    per_tool_default=5,
+    input_tokens=99,
+    output_tokens=99,
+    total_tokens=99,
+    run_bytes=99_999,
+)
 
 
 async def fail(run, *, password):
