@@ -7,7 +7,10 @@ from typing import Any, NamedTuple
 
 from harness.budget.usage import TokenUsage, tool_resource
 from harness.content import Capture, CapturePolicy, Redactor
-from harness.context import RunContext
+from harness.context import RunContext, check_run
+from harness.deadline import check_timeout
+from harness.errors import InvalidInput
+from harness.ids import boundary_id, check_code, check_name
 from harness.retry import RetryPolicy
 from harness.state import NOTHING
 
@@ -18,8 +21,8 @@ class Operation(NamedTuple):
     kind: str
     """`model`, `tool` or `guard`."""
     name: str
-    operation: str
     policy: RetryPolicy
+    """Its `kind` is what the operation is for."""
     ordinal: int
     args: Mapping[str, Any]
     """The arguments by name, for the record."""
@@ -55,6 +58,37 @@ class Operation(NamedTuple):
         """What one attempt is charged before it starts: its call, the bytes that are kept of its input, an estimate."""
         kept = {"run_bytes": input_bytes} if input_bytes else {}
         return {**self.calls, **kept, **self.estimate}
+
+
+def prepare(
+    run: RunContext,
+    kind: str,
+    name: str,
+    fn: Callable[..., Any],
+    starts_in_loop: bool,
+    *,
+    args: Mapping[str, Any] | None,
+    purpose: str,
+    timeout_s: float | None,
+) -> Operation:
+    """`fn(run, **args)` as an operation, with its ordinal; `InvalidInput` before that is given.
+
+    `purpose` is the kind that decides the retry policy.
+    """
+    policy = check_run(run).retry_policies.of(check_code("kind", purpose))
+    timeout_s = None if timeout_s is None else check_timeout("timeout_s", timeout_s)
+    if args is not None and not isinstance(args, Mapping):
+        raise InvalidInput("args", f"must be a mapping, not {type(args).__name__}")
+    named = dict(args or {})
+    name = check_name("name", name)
+    ordinal = run.next_ordinal(kind, name)
+    # A place in the record that no retry can outgrow.
+    boundary_id(run.path, kind, name, ordinal, policy.max_attempts)
+
+    def call(inside: RunContext) -> Any:
+        return fn(inside, **named)
+
+    return Operation(kind, name, policy, ordinal, named, call, starts_in_loop, timeout_s=timeout_s)
 
 
 def reported_usage(result: object) -> TokenUsage | None:

@@ -84,7 +84,7 @@ class Request:
             e.AttemptStarted,
             **self._named,
             scope_id=self._run.accounts.scope_id,
-            operation=operation.operation,
+            operation=str(operation.policy.kind),
             attempt=self._number,
             max_attempts=operation.policy.max_attempts,
             model=operation.model,

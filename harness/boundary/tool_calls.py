@@ -1,4 +1,4 @@
-"""What a batch of tool calls is given, and what it gives back: one result for each call, whatever became of it."""
+"""Calls of tools, what a batch of them is given and gives back: one result for each, whatever became of it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,14 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from harness.boundary.operation import Operation
+from harness.boundary.operation import Operation, prepare
+from harness.budget.usage import check_tool_name, is_limited, tool_resource
+from harness.concurrency.functions import is_async
+from harness.context import RunContext, check_run
 from harness.errors import InvalidInput
-from harness.retry import FailureType
+from harness.hooks.policies import check_effect
+from harness.ids import check_name
+from harness.retry import FailureType, OperationKind
 
 MAX_BATCH_CALLS = 50
 """Calls of one batch: they are charged in one event, and started in one append."""
@@ -79,3 +84,26 @@ def name_of(fn: Callable[..., Any]) -> str:
     """The name of a tool that is given none."""
     name = getattr(fn, "__name__", None)
     return name if isinstance(name, str) else type(fn).__name__
+
+
+def tool_operation(
+    run: RunContext,
+    name: str,
+    fn: Callable[..., Any],
+    args: Mapping[str, Any] | None,
+    *,
+    call_id: str | None,
+    tool_key: str | None,
+    effect: str | None,
+    timeout_s: float | None,
+) -> Operation:
+    """A call of a tool as an operation; `InvalidInput` also where the tool has no limit (SPEC H4)."""
+    name = check_tool_name("tool", name)
+    if not is_limited(check_run(run).live.state, tool_resource(name)):
+        raise InvalidInput("tool", f"{name} has no limit: give limits.per_tool[{name!r}] or per_tool_default")
+    call_id = None if call_id is None else check_name("call_id", call_id)
+    tool_key = None if tool_key is None else check_name("tool_key", tool_key)
+    effect = None if effect is None else check_effect(effect)
+    purpose = OperationKind.TOOL_CALL
+    operation = prepare(run, "tool", name, fn, is_async(fn), args=args, purpose=purpose, timeout_s=timeout_s)
+    return operation._replace(call_id=call_id, tool_key=tool_key, effect=effect)

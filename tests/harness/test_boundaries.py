@@ -297,7 +297,7 @@ async def test_an_attempt_ends_once_though_it_is_told_so_twice(harness: Harness,
     async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
         ordinal = run.next_ordinal("tool", "say")
         policy = run.retry_policies.of(OperationKind.TOOL_CALL)
-        operation = Operation("tool", "say", OperationKind.TOOL_CALL, policy, ordinal, {}, say, True)
+        operation = Operation("tool", "say", policy, ordinal, {}, say, True)
         with run.live.interruptions.open() as interruption:
             request = Request(harness._engine, run, operation, 1, encode_content({}))
             (attempt,) = await Admission(harness._engine, run, (request,), interruption).attempts()
