@@ -18,6 +18,7 @@ from harness import Harness, RandomIds, SystemWallClock
 from harness.adapters import openai as openai_adapter
 from ledger import Ledger
 from viewer.app import create_app
+from viewer.metrics import Metrics
 
 
 @asynccontextmanager
@@ -48,6 +49,7 @@ async def open_app(settings: Settings) -> AsyncIterator[Starlette]:
             jobs = Jobs(ACTIVE_RUNS_MAX)
             api = Api(agent, jobs, new_session_id=lambda: ids.run_id().replace("run-", "chat-", 1))
             try:
-                yield create_app(ledger.reader, extra_routes=api.routes)
+                metrics = Metrics(ledger.reader, ledger.measures)
+                yield create_app(ledger.reader, extra_routes=api.routes, metrics=metrics)
             finally:
                 await jobs.close()

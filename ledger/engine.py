@@ -9,6 +9,7 @@ from typing import Protocol, TypeVar
 from harness.journal import Journal, Recorded, Submission
 from ledger.deciding import Draft
 from ledger.erasing import ErasingStore
+from ledger.measures import Measures
 from ledger.reader import LedgerReader
 from ledger.rebuild import RebuildReport
 from ledger.recovery import Recovery
@@ -24,6 +25,9 @@ class LedgerJournal(Journal, Protocol):
 
     def run(self, job: Callable[[Draft], T], run_ids: Sequence[str] = ()) -> Future[T]:
         """Write what `job` drafts, in turn; `run_ids` are the runs that it looks at, one at most."""
+
+    def measures(self) -> Measures:
+        """What was counted since the ledger was opened."""
 
     def close(self, timeout_s: float | None = None) -> None:
         """Write what was submitted, then stop; blocks."""

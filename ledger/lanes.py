@@ -6,7 +6,8 @@ import logging
 from collections import OrderedDict
 from collections.abc import Iterable
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from time import perf_counter
 from typing import Any
 
 from harness.errors import LedgerUnavailable
@@ -22,6 +23,7 @@ class Waiting:
 
     append: Append
     future: Future[Recorded]
+    submitted_s: float = field(default_factory=perf_counter)
 
 
 class Lanes:

@@ -20,6 +20,7 @@ from ledger.deciding import Draft
 from ledger.engine import Engine, LedgerJournal
 from ledger.erasing import Eraser, ErasureLimits
 from ledger.forgetting import Forgetting
+from ledger.measures import Measures
 from ledger.reader import LedgerReader
 from ledger.rebuild import RebuildReport
 from ledger.recovery import Recovery
@@ -94,6 +95,10 @@ class Ledger(Forgetting):
     def reader(self) -> LedgerReader:
         """Reads of the same ledger."""
         return self._engine.reader
+
+    def measures(self) -> Measures:
+        """What its writer has counted since it was opened: latencies, batches, failures, and what waits."""
+        return self._engine.writer.measures()
 
     async def open_session(self, session_id: str) -> None:
         """See to it that the session exists."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from harness.errors import LedgerUnavailable
 from harness.journal import Permit
+from ledger.measures import Load
 
 
 @dataclass(slots=True, eq=False)
@@ -48,6 +49,7 @@ class Permits:
         self._lock = threading.Condition()
         self._granted = 0
         self._bytes = 0
+        self._appends = 0
         self._waiters: deque[_Waiter] = deque()
         self._watch: threading.Thread | None = None
         self._closed = False
@@ -78,12 +80,19 @@ class Permits:
         """Bytes joined the queue; ends and terminations always may, so the bound can be passed by them."""
         with self._lock:
             self._bytes += size_bytes
+            self._appends += 1
 
     def remove_bytes(self, size_bytes: int) -> None:
         """Bytes left the queue."""
         with self._lock:
             self._bytes -= size_bytes
+            self._appends -= 1
         self._grant()
+
+    def load(self) -> Load:
+        """What is under way and waits."""
+        with self._lock:
+            return Load(self._appends, self._bytes, self._granted, len(self._waiters))
 
     def close(self) -> None:
         """Nobody gets a permit any more."""

@@ -155,3 +155,4 @@ ERASED_RUNS = (
 """The runs of which content was erased, and the events that say so."""
 
 LEDGER_ID = sa.select(ledger_meta.c.value).where(ledger_meta.c.key == "ledger_id")
+RUNS_OPEN = sa.select(sa.func.count()).select_from(stream).where(stream.c.owner_id.is_not(None))

@@ -19,7 +19,7 @@ from ledger.cursor import RunCursor
 from ledger.errors import LedgerUnreadable, Place
 from ledger.following import Follower, Following, Tail
 from ledger.leaves import START, LeafQueries, Leaves, Wanted, last_leaf, read_leaves
-from ledger.records import AgentStep, ChatSession, Page, RecordedEvent, RunSummary, RunTrace, ToolInvocation
+from ledger.records import AgentStep, ChatSession, Page, RecordedEvent, RunSummary, RunTrace, ToolInvocation, Vitals
 from ledger.store.place import is_postgres, path_of
 from ledger.store.probe import require_current
 from ledger.store.reads import SqliteReads
@@ -57,6 +57,9 @@ class Reads(Protocol):
 
     def check(self) -> None:
         """Raise `LedgerUnreadable` if the ledger is not the one that was opened."""
+
+    def wal_bytes(self) -> int | None:
+        """Size of the log beside a file."""
 
 
 class LedgerReader:
@@ -152,6 +155,15 @@ class LedgerReader:
     def tail(self) -> Tail:
         """As `ledger.following.Source`."""
         return self._reads.tail()
+
+    async def vitals(self) -> Vitals:
+        """What there is to count in the ledger at little cost."""
+        runs_open = await self._read(reading.runs_open)
+        try:
+            last_leaf = await self.last_leaf()
+        except LedgerUnreadable:
+            last_leaf = None
+        return Vitals(runs_open, self._following.waiting_count, last_leaf, self._reads.wal_bytes())
 
     async def ledger_id(self) -> str:
         """The permanent id of the ledger."""

@@ -100,6 +100,11 @@ def ledger_id(connection: sa.Connection) -> str:
     return str(connection.execute(query.LEDGER_ID).scalar_one())
 
 
+def runs_open(connection: sa.Connection) -> int:
+    """Runs that somebody owns, be he alive or dead."""
+    return int(connection.execute(query.RUNS_OPEN).scalar_one())
+
+
 def erased_runs(connection: sa.Connection, after: tuple[str, int], limit: int) -> list[tuple[str, int, str]]:
     """Runs of which content was erased, where each was told, and by which erasure; after a stream and a position."""
     values = {"stream_id": after[0], "after_seq": after[1], "limit": limit}

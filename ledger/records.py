@@ -222,6 +222,19 @@ class RunTrace:
     feedback: Mapping[str, Any] | None
 
 
+@dataclass(frozen=True, slots=True)
+class Vitals:
+    """What there is to count in a ledger at little cost."""
+
+    runs_open: int
+    followers: int
+    """Followers of this reader that wait at the end of the log."""
+    last_leaf: int | None
+    """The last number of the public order, -1 if there is none; None where there is no such order yet."""
+    wal_bytes: int | None
+    """Of the log beside a file."""
+
+
 Row = TypeVar("Row")
 
 

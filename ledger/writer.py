@@ -20,6 +20,7 @@ from typing import Any, Protocol, TypeVar
 from harness.errors import LedgerUnavailable
 from harness.journal import Permit, Recorded, Submission
 from ledger.lanes import Lanes, Waiting, answer, lost_before, refused_in_child
+from ledger.measures import Measures, Meter
 from ledger.permits import Permits
 from ledger.prepared import Append, prepare
 from ledger.requests import OnRequest, Requests
@@ -99,6 +100,7 @@ class Writer:
         self._closing = False
         self._stopped = False
         self._lanes = Lanes(limits.broken_runs_max)
+        self._meter = Meter()
         self._process_id = os.getpid()
         self._thread = threading.Thread(target=self._work, name="ledger-writer", daemon=True)
         self._thread.start()
@@ -137,6 +139,10 @@ class Writer:
         future.set_running_or_notify_cancel()
         self._put(_Job(action, future))
         return future
+
+    def measures(self) -> Measures:
+        """What was counted since the ledger was opened."""
+        return self._meter.measures(self._permits.load())
 
     def close(self, timeout_s: float | None = None) -> None:
         """Write what was submitted, then stop; blocks. Whatever comes later fails."""
@@ -231,13 +237,15 @@ class Writer:
         for waiting, result in zip(taken, results, strict=True):
             self._permits.remove_bytes(waiting.append.size_bytes)
             answer(waiting.future, result)
+        self._meter.appended(taken, results)
         self._on_written()
 
     def _admit(self, waiting: Waiting) -> bool:
         if self._lanes.admits(waiting.append):
             return True
         self._permits.remove_bytes(waiting.append.size_bytes)
-        answer(waiting.future, lost_before())
+        self._meter.failed(lost := lost_before())
+        answer(waiting.future, lost)
         return False
 
     def _tidy(self, *, is_idle: bool) -> bool:

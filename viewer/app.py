@@ -18,6 +18,7 @@ from ledger.errors import LedgerError
 from viewer import wrapper
 from viewer.api import Api
 from viewer.errors import Problem, log_unexpected, problem_of
+from viewer.metrics import CountRequests, Metrics
 from viewer.pages import Pages
 from viewer.reading import Reader
 from viewer.rendering import Renderer
@@ -32,22 +33,26 @@ def create_app(
     extra_routes: Sequence[BaseRoute] = (),
     lifespan: Lifespan | None = None,
     allowed_hosts: Sequence[str] = LOOPBACK_HOSTS,
+    metrics: Metrics | None = None,
 ) -> Starlette:
     """The viewer over `reader`, with an application's own routes before its own.
 
     Only requests whose `Host` is one of `allowed_hosts` are answered: loopback's names unless more are given, `"*"`
-    for any. Errors of the harness and the ledger become the wrapper in the extra routes too.
+    for any. `metrics` are served at `/metrics`, and count the requests. Errors of the harness and the ledger become the
+    wrapper in the extra routes too.
     """
     renderer = Renderer()
     tell = _Teller(renderer)
     return Starlette(
         routes=[
             *extra_routes,
+            *(metrics.routes if metrics is not None else ()),
             *Api(reader).routes,
             *Pages(reader, renderer).routes,
             Mount("/static", StaticFiles(packages=[("viewer", "static")]), name="static"),
         ],
         middleware=[
+            *([Middleware(CountRequests, metrics=metrics)] if metrics is not None else ()),
             Middleware(SecurityMiddleware, allowed_hosts=allowed_hosts),
             Middleware(ExceptionMiddleware, handlers={Exception: tell.unexpected}),
         ],

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp
 
 from viewer.app import create_app
 from viewer.cli import NotTried, OneLine
+from viewer.metrics import Metrics
 
 PORT_DEFAULT = 8321
 GRACEFUL_SHUTDOWN_S = 3
@@ -72,7 +73,10 @@ async def _serve(db: str, host: str, port: int) -> None:
     async with await LedgerReader.open(db) as reader:
         with listen(host, port) as listener:
             url = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}/"
-            server = Server(config_of(create_app(reader)), lambda: click.echo(f"Serving {db} at {url} (Ctrl-C stops)"))
+            server = Server(
+                config_of(create_app(reader, metrics=Metrics(reader))),
+                lambda: click.echo(f"Serving {db} at {url} (Ctrl-C stops)"),
+            )
             await server.serve(sockets=[listener])
 
 

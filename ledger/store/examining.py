@@ -13,7 +13,7 @@ from ledger.migrate import lock_of
 from ledger.store import statements
 from ledger.store.identity import HEAD_REVISION
 from ledger.store.owners import Owners
-from ledger.store.place import NETWORK_FILE_SYSTEMS, file_system_of
+from ledger.store.place import NETWORK_FILE_SYSTEMS, file_system_of, size_of
 from ledger.store.probe import connect_to_read, identify
 from ledger.store.sqlite import LOCK_TIMEOUT_S, WAL_TRUNCATE_BYTES, WAL_WARN_BYTES
 
@@ -80,12 +80,12 @@ def _engine(found: tuple[int, ...]) -> Fact:
 
 def _files(path: Path) -> list[Fact]:
     file_system = file_system_of(path)
-    wal_bytes = _size_of(Path(f"{path}-wal"))
+    wal_bytes = size_of(Path(f"{path}-wal"))
     free_bytes = shutil.disk_usage(path.parent).free
     is_remote = file_system in NETWORK_FILE_SYSTEMS
     return [
         Fact("file_system", file_system or "unknown", "move it to a disk of this machine" if is_remote else None),
-        Fact("file_bytes", _size_of(path)),
+        Fact("file_bytes", size_of(path)),
         Fact(
             "wal_bytes",
             wal_bytes,
@@ -128,10 +128,3 @@ def _living(path: Path) -> list[str]:
             return Owners(Path(f"{path}.owners")).living()
     finally:
         lock.close()
-
-
-def _size_of(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0

@@ -97,6 +97,14 @@ def file_at(path: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
+def size_of(path: Path) -> int:
+    """Bytes of the file that is there; 0 if none is."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
 def prepare_folder(path: Path) -> None:
     """Make the folder that the ledger's file will be in; `LedgerUnreadable` if that is not possible."""
     try:

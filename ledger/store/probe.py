@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from ledger.errors import LedgerFileError, LedgerMissing, LedgerNotMigrated, LedgerUnreadable, NotALedger
 from ledger.store.identity import HEAD_REVISION, Identity, checked
-from ledger.store.place import check_single_name
+from ledger.store.place import check_single_name, size_of
 
 READ_META = "SELECT key, value FROM ledger_meta"
 READ_REVISION = "SELECT version_num FROM alembic_version"
@@ -42,7 +42,7 @@ def require_current(path: Path) -> Identity:
 
 def is_blank(path: Path) -> bool:
     """Whether nothing is there yet: no file, an empty one, or a database without any table."""
-    if not path.exists() or (path.is_file() and _size_of(path) == 0):
+    if not path.exists() or (path.is_file() and size_of(path) == 0):
         return True
     _check_file(path)
     with contextlib.closing(_connect(path, _has_log(path))) as connection:
@@ -99,7 +99,7 @@ def _address(path: Path, *, is_alone: bool) -> str:
 
 
 def _has_log(path: Path) -> bool:
-    return _size_of(Path(f"{path}-wal")) > 0
+    return size_of(Path(f"{path}-wal")) > 0
 
 
 def _check_file(path: Path) -> None:
@@ -116,10 +116,3 @@ def _check_file(path: Path) -> None:
         raise LedgerUnreadable(path, "cannot be read (no permission)")
     if found.st_size == 0:
         raise NotALedger(path, "is empty")
-
-
-def _size_of(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0

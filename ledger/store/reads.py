@@ -15,7 +15,7 @@ from ledger.bell import Bell
 from ledger.errors import LedgerUnreadable
 from ledger.leaves import LeafQueries
 from ledger.schema import event
-from ledger.store.place import file_at
+from ledger.store.place import file_at, size_of
 from ledger.store.probe import can_share, read_address
 from ledger.store.quiet import LOGGING_NAME
 from ledger.store.tail import SqliteTail
@@ -56,6 +56,9 @@ class SqliteReads:
     def check(self) -> None:
         if file_at(self.place) != self._file:
             raise LedgerUnreadable(self.place, "was replaced or removed since it was opened")
+
+    def wal_bytes(self) -> int | None:
+        return size_of(Path(f"{self.place}-wal"))
 
     def _in_transaction(self, work: Callable[[sa.Connection], T]) -> T:
         with self.engine.begin() as connection:

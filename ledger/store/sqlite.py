@@ -22,7 +22,7 @@ from ledger.store.batch import Batch
 from ledger.store.faults import unavailable, violated
 from ledger.store.heads import RunHeads
 from ledger.store.lock import FileLock
-from ledger.store.place import file_at
+from ledger.store.place import file_at, size_of
 
 log = logging.getLogger(__name__)
 
@@ -227,10 +227,7 @@ class SqliteStore:
             self._connection.execute(f"PRAGMA busy_timeout = {round(self._lock_timeout_s * 1000)}")
 
     def _wal_bytes(self) -> int:
-        try:
-            return Path(f"{self.path}-wal").stat().st_size
-        except OSError:
-            return 0
+        return size_of(Path(f"{self.path}-wal"))
 
 
 def _attempt(batch: Batch, append: Append) -> Recorded | Exception:

@@ -59,6 +59,9 @@ class PostgresReads:
     def check(self) -> None:
         """A database that is gone says so by itself."""
 
+    def wal_bytes(self) -> int | None:
+        return None
+
 
 async def open_reads(url: str, reads_max: int) -> PostgresReads:
     """Where to read, once it is known to be a ledger of this program's."""

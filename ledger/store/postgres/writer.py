@@ -22,6 +22,7 @@ from harness.errors import LedgerUnavailable
 from harness.journal import Permit, Recorded, Submission
 from ledger.deciding import Draft
 from ledger.lanes import Lanes, Waiting, answer, lost_before, refused_in_child
+from ledger.measures import Measures, Meter
 from ledger.permits import Permits
 from ledger.prepared import prepare
 from ledger.requests import OnRequest, Requests
@@ -70,6 +71,7 @@ class PostgresWriter:
         self._limits = limits
         self._requests = requests
         self._permits = Permits(permits_max=limits.permits_max, bytes_max=limits.queue_bytes_max)
+        self._meter = Meter()
         self._process_id = os.getpid()
         # A collection may come while this thread has it, and end a run.
         self._lock = threading.RLock()
@@ -116,6 +118,10 @@ class PostgresWriter:
         (run_id,) = run_ids or (None,)
         self._put(_Job(job, run_id, future))
         return future
+
+    def measures(self) -> Measures:
+        """What was counted since the ledger was opened."""
+        return self._meter.measures(self._permits.load())
 
     def close(self, timeout_s: float | None = None) -> None:
         """Write what was submitted, then stop; blocks. Whatever comes later fails."""
@@ -206,7 +212,8 @@ class PostgresWriter:
                 group.append(waiting)
             else:
                 self._permits.remove_bytes(waiting.append.size_bytes)
-                answer(waiting.future, lost_before())
+                self._meter.failed(lost := lost_before())
+                answer(waiting.future, lost)
         if not group:
             return
         appends = [waiting.append for waiting in group]
@@ -222,6 +229,7 @@ class PostgresWriter:
         for waiting, result in zip(group, results, strict=True):
             self._permits.remove_bytes(waiting.append.size_bytes)
             answer(waiting.future, result)
+        self._meter.appended(group, results)
 
     def _gather(self, lane: _Lane) -> list[Waiting]:
         """Everything that waits in the lane and fits into one statement."""
