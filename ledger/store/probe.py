@@ -74,6 +74,16 @@ def _connect(path: Path, has_log: bool) -> sqlite3.Connection:
         raise LedgerUnreadable(path, f"cannot be read ({error})") from error
 
 
+def is_whole(path: Path) -> bool:
+    """Whether the file is as long as it says; SQLite looks, so that no lock that it has on it is lost."""
+    try:
+        with contextlib.closing(sqlite3.connect(_address(path, is_alone=True), uri=True)) as connection:
+            (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
+            return bool(connection.execute(COUNT_TABLES).fetchone()[0]) and path.stat().st_size % page_bytes == 0
+    except sqlite3.Error:
+        return False
+
+
 def can_share(path: Path) -> bool:
     """Whether a reader there can make the side file that SQLite needs to read while others write."""
     return os.access(path.parent, os.W_OK)

@@ -22,7 +22,8 @@ from ledger.store.batch import Batch
 from ledger.store.faults import unavailable, violated
 from ledger.store.heads import RunHeads
 from ledger.store.lock import FileLock
-from ledger.store.place import file_at, size_of
+from ledger.store.opened import OpenedFiles
+from ledger.store.place import size_of
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +53,9 @@ PRAGMAS = (
 
 def connect(path: Path, timeout_s: float = LOCK_TIMEOUT_S) -> sqlite3.Connection:
     """A connection that may write; call with the write lock held. `LedgerUnavailable` if there can be none."""
+    if path.exists() and not os.access(path, os.W_OK):
+        # SQLite would say so at the first write only.
+        raise LedgerUnavailable("the file is read-only")
     try:
         connection = sqlite3.connect(path, timeout=timeout_s, isolation_level=None, check_same_thread=False)
         try:
@@ -80,7 +84,7 @@ class SqliteStore:
         self._process_id = os.getpid()
         with lock.held(lock_timeout_s):
             self._connection = connect(path, lock_timeout_s)
-            self._file = file_at(path)
+            self._files = OpenedFiles(path)
         self._heads = RunHeads(self._connection, setting.owner_id)
         self._commits = 0
         self._bytes = 0
@@ -142,7 +146,8 @@ class SqliteStore:
             return
         with contextlib.ExitStack() as held:
             try:
-                held.enter_context(self._held(self._lock_timeout_s))
+                held.enter_context(self._lock.held(self._lock_timeout_s))
+                self._files.check()
                 self._checkpoint("TRUNCATE")
             except LedgerUnavailable as error:
                 log.warning("the ledger was closed without a checkpoint: %s", error)
@@ -152,8 +157,7 @@ class SqliteStore:
     def _held(self, timeout_s: float) -> Iterator[None]:
         """The lock, and the certainty that whoever opens the ledger next finds what is written now."""
         with self._lock.held(timeout_s):
-            if file_at(self.path) != self._file:
-                raise LedgerUnavailable("the file was replaced or removed")
+            self._files.check()
             yield
 
     @contextlib.contextmanager

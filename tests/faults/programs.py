@@ -12,7 +12,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from harness import Harness, Limits, Run, RunEnded
-from ledger import Ledger, LedgerReader, WriterLimits, failpoints
+from ledger import Ledger, LedgerError, LedgerReader, WriterLimits, failpoints
 from tests.ledger.scripted import ScriptedRun
 
 NOBODY = 65534
@@ -162,6 +162,18 @@ async def read_as_guest(pipe: Connection, other_path: str, path: str) -> None:
         os.setuid(NOBODY)
     async with await LedgerReader.open(path) as reader:
         pipe.send([run.status for run in (await reader.recent_runs()).rows])
+
+
+async def open_as_guest(pipe: Connection, other_path: str, path: str) -> None:
+    """Try to open a ledger that somebody else may write, and only they."""
+    async with await Ledger.open(other_path) as ledger:
+        await ledger.reader.recent_runs()  # imports all that a ledger needs
+    if os.geteuid() == 0:
+        os.setuid(NOBODY)
+    try:
+        await Ledger.open(path)
+    except LedgerError as error:
+        pipe.send((error.code, str(error)))
 
 
 async def leave(path: str, how: str) -> None:

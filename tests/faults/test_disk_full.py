@@ -5,13 +5,14 @@ import contextlib
 import os
 import sqlite3
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
 
 from harness import Harness, Limits, TerminationNotRecorded
 from harness.errors import LedgerUnavailable
-from ledger import Ledger
+from ledger import Ledger, WriterLimits
 from tests.faults.processes import links_of
 from tests.ledger.blank import blank_at
 from tests.ledger.scripted import ScriptedRun, seal
@@ -106,6 +107,56 @@ async def test_on_a_full_disk_an_append_fails_with_a_clear_error_and_works_again
         ledger.journal.submit(run.end()).result()
         assert (await ledger.rebuild()).is_clean
     assert len(links_of(disk.path, "run-1")) == 3 + taken
+
+
+async def test_a_group_that_does_not_fit_on_the_disk_leaves_nothing_of_itself(disk):  # CASES 32
+    async with await Ledger.open(disk.path) as ledger:
+        runs = [ScriptedRun(f"run-{number}", writer_id=f"w{number}") for number in range(40)]
+        for run in runs:
+            ledger.journal.submit(run.start()).result()
+        gate = threading.Event()
+        ledger.journal.run(lambda _: gate.wait(30))
+        await disk.fill(ledger) if disk.is_mounted else None
+        # Together they are larger than what is left of the disk, so the transaction breaks off in its midst.
+        big = [(run, seal(os.urandom(60_000).hex())) for run in runs]
+        futures = [
+            ledger.journal.submit(run.submission(*run.transition("n").events, contents=(content,)))
+            for run, content in big
+        ]
+        if not disk.is_mounted:
+            limiting = asyncio.create_task(disk.fill(ledger))
+        gate.set()
+        if not disk.is_mounted:
+            await limiting
+        outcomes = [future.exception() for future in futures]
+        stored = [(await ledger.reader.trace("session-1", run.run_id)).run.event_count for run in runs]
+        assert stored == [1 if outcome is not None else 2 for outcome in outcomes]
+        assert any(isinstance(outcome, LedgerUnavailable) for outcome in outcomes)
+        await disk.empty(ledger)
+        ledger.journal.submit(runs[0].submission(*runs[0].transition("again").events, resumes=True)).result()
+        assert (await ledger.rebuild()).is_clean
+    for run in runs:
+        links_of(disk.path, run.run_id)
+
+
+async def test_a_checkpoint_for_which_there_is_no_room_loses_nothing_and_is_made_later(disk, caplog):  # CASES 32
+    if not disk.is_mounted:
+        return  # A database that may not grow has room for its own log.
+    async with await Ledger.open(disk.path, limits=WriterLimits(rest_after_s=3600)) as ledger:
+        run = ScriptedRun()
+        ledger.journal.submit(run.start()).result()
+        for number in range(20):
+            content = seal(os.urandom(15_000).hex())
+            ledger.journal.submit(run.submission(*run.transition(f"n{number}").events, contents=(content,))).result()
+        await disk.fill(ledger)
+        await asyncio.wrap_future(ledger.journal.call(ledger._engine.store.truncate_log))
+        assert "could not be checkpointed: database or disk is full" in caplog.text
+        assert (await ledger.reader.trace("session-1", "run-1")).run.event_count == 21
+        await disk.empty(ledger)
+        assert await asyncio.wrap_future(ledger.journal.call(ledger._engine.store.truncate_log))
+        ledger.journal.submit(run.end()).result()
+    assert not disk.path.with_name("runs.db-wal").exists()
+    assert len(links_of(disk.path, "run-1")) == 22
 
 
 async def test_on_a_full_disk_work_is_refused_and_the_run_says_that_it_is_not_recorded(disk):  # E3, D1
