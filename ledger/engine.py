@@ -9,6 +9,7 @@ from typing import Protocol, TypeVar
 from harness.journal import Journal, Recorded, Submission
 from ledger.deciding import Draft
 from ledger.erasing import ErasingStore
+from ledger.followers import Checkpoints
 from ledger.measures import Measures
 from ledger.reader import LedgerReader
 from ledger.rebuild import RebuildReport
@@ -41,6 +42,9 @@ class Engine(Protocol):
 
     @property
     def reader(self) -> LedgerReader: ...
+
+    @property
+    def checkpoints(self) -> Checkpoints: ...
 
     @property
     def erasing(self) -> ErasingStore: ...

@@ -19,6 +19,7 @@ from ledger.cancelling import CancelRequest
 from ledger.deciding import Draft
 from ledger.engine import Engine, LedgerJournal
 from ledger.erasing import Eraser, ErasureLimits
+from ledger.followers import Followers
 from ledger.forgetting import Forgetting
 from ledger.measures import Measures
 from ledger.reader import LedgerReader
@@ -99,6 +100,11 @@ class Ledger(Forgetting):
     def measures(self) -> Measures:
         """What its writer has counted since it was opened: latencies, batches, failures, and what waits."""
         return self._engine.writer.measures()
+
+    @property
+    def followers(self) -> Followers:
+        """Named followers, which go on where they were, in whatever process (SPEC E8)."""
+        return Followers(self._engine.checkpoints, self._engine.reader)
 
     async def open_session(self, session_id: str) -> None:
         """See to it that the session exists."""

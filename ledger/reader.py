@@ -141,7 +141,7 @@ class LedgerReader:
         and a run id, or `session` picks out theirs. `AheadOfLog` where the log ends before `after`.
         """
         if after is not None:
-            _check_number("after", after, 0, MAX_SAFE_INTEGER)
+            _check_number("after", after, START, MAX_SAFE_INTEGER)
         return Follower(self._following, Wanted.of(run, session), START if after is None else after)
 
     async def last_leaf(self) -> int:

@@ -1,8 +1,9 @@
 """Every table of a ledger, as the newest migration leaves them.
 
 `event` is the truth; `content` is what events name by digest; `erasure` and `erased_run` hold what is left to do of
-erasures under way; the others are projections, which a rebuild may replace at any time. Triggers are in the migrations:
-they are what each database needs to hold the rules for every connection.
+erasures under way, and `follower` how far named followers have come; the others are projections, which a rebuild may
+replace at any time. Triggers are in the migrations: they are what each database needs to hold the rules for every
+connection. So is the public order of PostgreSQL (`leaf` and `tree_head`); on SQLite the position is the order.
 """
 
 from __future__ import annotations
@@ -38,6 +39,14 @@ def _required(name: str, kind: Any) -> sa.Column[Any]:
 def _of_a_run(*run_id_columns: str) -> sa.ForeignKeyConstraint:
     return sa.ForeignKeyConstraint(run_id_columns, ["stream.run_id", "stream.session_id"])
 
+
+follower = sa.Table(
+    "follower",
+    metadata,
+    sa.Column("name", Id, primary_key=True),
+    _required("leaf_index", Int),
+    sqlite_with_rowid=False,
+)
 
 ledger_meta = sa.Table(
     "ledger_meta",

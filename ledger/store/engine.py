@@ -22,6 +22,7 @@ from ledger.rebuild import RebuildReport, rebuild_all
 from ledger.recovery import Recovery
 from ledger.store.batch import Batch
 from ledger.store.erasing import SqliteErasing
+from ledger.store.followers import SqliteFollowers
 from ledger.store.lock import FileLock
 from ledger.store.owners import Owners
 from ledger.store.reads import SqliteReads
@@ -46,6 +47,10 @@ class SqliteEngine:
     writer: Writer
     reader: LedgerReader
     bell: Bell
+
+    @property
+    def checkpoints(self) -> SqliteFollowers:
+        return SqliteFollowers(self._run)
 
     @property
     def erasing(self) -> SqliteErasing:

@@ -1,5 +1,7 @@
 """A ledger goes on elsewhere as it was: same positions, links, contents and rows, and only one of the two goes on."""
 
+import asyncio
+
 import asyncpg
 import pytest
 
@@ -80,6 +82,36 @@ async def test_of_two_copies_only_one_goes_on(recorded, target):
         await copy(recorded, target + "2")
     async with await LedgerReader.open(recorded) as reader:
         assert len((await reader.recent_runs()).rows) == 21
+
+
+async def test_the_public_order_goes_on_and_so_do_its_followers(recorded, target):  # E8
+    sent = []
+
+    async def send(events):
+        sent.extend((place, event.event_id) for place, event in events)
+
+    async def follow(url, count):
+        async with await Ledger.open(url) as ledger:
+            following = asyncio.ensure_future(ledger.followers.deliver("export", send))
+            async with asyncio.timeout(20):
+                while (await ledger.followers.places()).get("export", -1) < count - 1:
+                    await asyncio.sleep(0.01)
+            following.cancel()
+            await asyncio.wait([following])
+
+    count = len(rows(str(recorded), LOG))
+    await follow(recorded, count)
+    there = list(sent)
+    await copy(recorded, target)
+    async with await Ledger.open(target) as ledger:
+        ledger.journal.submit(ScriptedRun("run-99").start()).result()
+        async with asyncio.timeout(20):
+            while await ledger.reader.last_leaf() < count:
+                await asyncio.sleep(0.01)
+        page = await ledger.reader.follow().page(count)
+        assert [(place, event.event_id) for place, event in page] == there[: len(page)]
+    await follow(target, count + 1)
+    assert [place for place, _ in sent] == list(range(len(sent)))
 
 
 async def test_the_source_may_be_kept_on_ones_own_responsibility(recorded, target):

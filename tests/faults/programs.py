@@ -121,6 +121,37 @@ async def work_until_told(pipe: Connection, url: str, run_id: str) -> None:
             pipe.send(error.outcome)
 
 
+async def apply_until_killed(pipe: Connection, url: str, stop_at: int) -> None:
+    """Apply events to a table of its own, and stand still between applying some and storing the place."""
+
+    def apply_there(connection: Any, events: list[Any]) -> None:
+        connection.executemany("INSERT INTO applied VALUES (?)", [(place,) for place, _ in events])
+        if events[-1][0] >= stop_at:
+            pipe.send("applied")
+            time.sleep(600)
+
+    async def apply_in_database(connection: Any, events: list[Any]) -> None:
+        await connection.executemany("INSERT INTO applied VALUES ($1)", [(place,) for place, _ in events])
+        if events[-1][0] >= stop_at:
+            pipe.send("applied")
+            time.sleep(600)
+
+    async with await Ledger.open(url) as ledger:
+        await ledger.followers.apply("copy", apply_in_database if url.startswith("postgresql:") else apply_there)
+
+
+async def deliver_until_killed(pipe: Connection, url: str, stop_at: int) -> None:
+    """Send events elsewhere, and stand still between sending some and storing the place."""
+
+    async def send(events: list[Any]) -> None:
+        pipe.send([place for place, _ in events])
+        if events[-1][0] >= stop_at:
+            time.sleep(600)
+
+    async with await Ledger.open(url) as ledger:
+        await ledger.followers.deliver("export", send)
+
+
 async def open_once(pipe: Connection, path: str) -> None:
     """Open a ledger at the same time as others do."""
     pipe.send("ready")

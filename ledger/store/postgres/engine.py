@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from harness.clock import WallClock
 from harness.errors import InvalidInput, LedgerUnavailable
 from harness.ids import IdSource
+from ledger.bell import Bell
 from ledger.deciding import Setting, numbered
 from ledger.errors import LedgerUnreadable
 from ledger.reader import READS_MAX, LedgerReader
@@ -18,6 +19,7 @@ from ledger.recovery import Recovery
 from ledger.store.postgres.appends import Appends
 from ledger.store.postgres.erasing import PostgresErasing
 from ledger.store.postgres.faults import FAULTS, unusable
+from ledger.store.postgres.followers import PostgresFollowers
 from ledger.store.postgres.migrating import ensure_current
 from ledger.store.postgres.owners import Heart
 from ledger.store.postgres.place import PostgresPlace, place_at
@@ -25,6 +27,7 @@ from ledger.store.postgres.reads import PostgresReads
 from ledger.store.postgres.rebuilding import rebuild
 from ledger.store.postgres.recovering import Recoverer
 from ledger.store.postgres.requests import PostgresRequests
+from ledger.store.postgres.sequencing import Sequencer
 from ledger.store.postgres.thread import LoopThread
 from ledger.store.postgres.writer import PostgresWriter
 from ledger.writer import WriterLimits
@@ -41,9 +44,11 @@ class PostgresEngine:
     heart: Heart
     recoverer: Recoverer
     requests: PostgresRequests
+    sequencer: Sequencer
     writer: PostgresWriter
     reader: LedgerReader
     erasing: PostgresErasing
+    checkpoints: PostgresFollowers
     process_id: int
 
     def recover(self) -> Recovery:
@@ -63,7 +68,9 @@ class PostgresEngine:
     async def _stop(self) -> None:
         await self.erasing.stop()
         await self.requests.stop()
+        await self.checkpoints.stop()
         await self.recoverer.stop()
+        await self.sequencer.stop()
         await self.heart.stop()
 
 
@@ -86,14 +93,17 @@ def open_postgres(
         except FAULTS as error:
             raise unusable(place, error) from error
         recoverer = Recoverer(place, appends, clock, lease_s)
-        requests = PostgresRequests(place, thread)
-        writer = PostgresWriter(place, appends, thread, requests, limits)
+        requests, bell = PostgresRequests(place, thread), Bell()
+        writer = PostgresWriter(place, appends, thread, requests, limits, bell.ring)
+        sequencer, followers = Sequencer(place, bell), PostgresFollowers(place, thread)
         reader = LedgerReader(PostgresReads(place, READS_MAX), clock)
         erasing = PostgresErasing(place, appends, thread, clock)
-        engine = PostgresEngine(place, thread, heart, recoverer, requests, writer, reader, erasing, os.getpid())
+        parts = (place, thread, heart, recoverer, requests, sequencer, writer, reader, erasing, followers)
+        engine = PostgresEngine(*parts, os.getpid())
         undo.pop_all()
         undo.callback(engine.close)
         try:
+            thread.loop.call_soon_threadsafe(sequencer.start)
             thread.call(recoverer.start()).result()
         except LedgerUnavailable as error:
             raise LedgerUnreadable(place, f"cannot be opened ({error.problem})") from error

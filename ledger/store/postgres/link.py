@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import asyncpg
@@ -17,14 +19,15 @@ DURABLE = "SET synchronous_commit = on"
 class Link:
     """One connection at a time; one task uses it."""
 
-    def __init__(self, place: PostgresPlace) -> None:
+    def __init__(self, place: PostgresPlace, settings: Mapping[str, str] = MappingProxyType({})) -> None:
         self._place = place
+        self._settings = settings
         self._connection: asyncpg.Connection[Any] | None = None
 
     async def connection(self) -> asyncpg.Connection[Any]:
         """A connection whose commits are durable when they are answered."""
         if self._connection is None or self._connection.is_closed():
-            connection = await self._place.connect()
+            connection = await self._place.connect(self._settings)
             try:
                 await _make_durable(connection)
             except BaseException:

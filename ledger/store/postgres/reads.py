@@ -8,11 +8,10 @@ from typing import TypeVar
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from ledger.errors import LedgerUnreadable
-from ledger.following import Tail
 from ledger.leaves import LeafQueries
 from ledger.store.postgres.place import PostgresPlace, place_at
 from ledger.store.postgres.probe import require_current
+from ledger.store.postgres.tail import LEAF_QUERIES, PostgresTail
 from ledger.store.quiet import LOGGING_NAME
 
 T = TypeVar("T")
@@ -51,10 +50,10 @@ class PostgresReads:
 
     @property
     def leaf_queries(self) -> LeafQueries:
-        raise LedgerUnreadable(self.place, "cannot be followed yet")
+        return LEAF_QUERIES
 
-    def tail(self) -> Tail:
-        raise LedgerUnreadable(self.place, "cannot be followed yet")
+    def tail(self) -> PostgresTail:
+        return PostgresTail(self.place)
 
     def check(self) -> None:
         """A database that is gone says so by itself."""

@@ -63,13 +63,21 @@ class PostgresWriter:
     """A `harness.journal.Journal` over a pool of connections, in a thread of its own."""
 
     def __init__(
-        self, place: PostgresPlace, appends: Appends, thread: LoopThread, requests: Requests, limits: WriterLimits
+        self,
+        place: PostgresPlace,
+        appends: Appends,
+        thread: LoopThread,
+        requests: Requests,
+        limits: WriterLimits,
+        on_written: Callable[[], None] = lambda: None,
     ) -> None:
+        """`on_written` is called after each statement, in the ledger's loop."""
         self._place = place
         self._appends = appends
         self._thread = thread
         self._limits = limits
         self._requests = requests
+        self._on_written = on_written
         self._permits = Permits(permits_max=limits.permits_max, bytes_max=limits.queue_bytes_max)
         self._meter = Meter()
         self._process_id = os.getpid()
@@ -205,6 +213,7 @@ class PostgresWriter:
         if isinstance(first, _Job):
             lane.items.popleft()
             answer(first.future, await self._outcome(link, first))
+            self._on_written()
             return
         group: list[Waiting] = []
         for waiting in self._gather(lane):
@@ -230,6 +239,7 @@ class PostgresWriter:
             self._permits.remove_bytes(waiting.append.size_bytes)
             answer(waiting.future, result)
         self._meter.appended(group, results)
+        self._on_written()
 
     def _gather(self, lane: _Lane) -> list[Waiting]:
         """Everything that waits in the lane and fits into one statement."""

@@ -1,0 +1,86 @@
+"""Followers' places in an SQLite ledger, stored by its writer in the transaction of what they cover."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
+from typing import Any
+
+from ledger.errors import LedgerError
+from ledger.followers import OnConnection
+from ledger.leaves import START
+from ledger.schema import metadata
+from ledger.store.batch import Batch
+
+PLACES = "SELECT name, leaf_index FROM follower ORDER BY name"
+PLACE = "SELECT leaf_index FROM follower WHERE name = ?"
+ADVANCE = (
+    "INSERT INTO follower (name, leaf_index) VALUES (?, ?)"
+    " ON CONFLICT (name) DO UPDATE SET leaf_index = excluded.leaf_index"
+)
+FORGET = "DELETE FROM follower WHERE name = ?"
+
+NOT_YOURS = frozenset({sqlite3.SQLITE_TRANSACTION, sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH, sqlite3.SQLITE_PRAGMA})
+ONLY_LOOKS = frozenset({sqlite3.SQLITE_READ, sqlite3.SQLITE_SELECT, sqlite3.SQLITE_FUNCTION})
+LEDGER_TABLES = frozenset(metadata.tables)
+
+Runner = Callable[[Callable[[Batch], Any]], Awaitable[Any]]
+
+
+class _Raised(LedgerError):
+    """What an application raised in a transaction of the ledger's, which is undone for it."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+        super().__init__(str(error))
+
+
+class SqliteFollowers:
+    """A `ledger.followers.Checkpoints`."""
+
+    def __init__(self, run: Runner) -> None:
+        self._run = run
+
+    async def all(self) -> dict[str, int]:
+        return dict(await self._run(lambda batch: batch.connection.execute(PLACES).fetchall()))
+
+    async def advance(self, name: str, before: int, place: int, write: OnConnection | None) -> bool:
+        try:
+            return bool(await self._run(partial(_advance, name, before, place, write)))
+        except _Raised as raised:
+            raise raised.error from None
+
+    async def forget(self, name: str) -> bool:
+        return bool(await self._run(lambda batch: batch.connection.execute(FORGET, (name,)).rowcount))
+
+
+def _advance(name: str, before: int, place: int, write: OnConnection | None, batch: Batch) -> bool:
+    row = batch.connection.execute(PLACE, (name,)).fetchone()
+    if before != (START if row is None else row[0]):
+        return False
+    if write is not None:
+        with _lent(batch.connection):
+            write(batch.connection)
+    batch.connection.execute(ADVANCE, (name, place))
+    return True
+
+
+@contextlib.contextmanager
+def _lent(connection: sqlite3.Connection) -> Iterator[None]:
+    """Others may use the connection, but neither end its transaction nor change what is the ledger's."""
+    connection.set_authorizer(_judge)
+    try:
+        yield
+    except Exception as error:
+        raise _Raised(error) from error
+    finally:
+        connection.set_authorizer(None)
+
+
+def _judge(action: int, first: str | None, second: str | None, *_: object) -> int:
+    if action in ONLY_LOOKS:
+        return sqlite3.SQLITE_OK
+    is_ours = action in NOT_YOURS or first in LEDGER_TABLES or second in LEDGER_TABLES
+    return sqlite3.SQLITE_DENY if is_ours else sqlite3.SQLITE_OK

@@ -1,0 +1,101 @@
+"""Followers' places in a database, stored in the transaction of what they cover."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Coroutine
+from typing import Any, TypeVar
+
+import asyncpg
+
+from ledger.followers import OnConnection
+from ledger.leaves import START
+from ledger.store.postgres.faults import FAULTS, unavailable
+from ledger.store.postgres.link import Link
+from ledger.store.postgres.place import PostgresPlace
+from ledger.store.postgres.thread import LoopThread
+
+T = TypeVar("T")
+
+PLACES = "SELECT name, leaf_index FROM follower ORDER BY name"
+BEGIN = "INSERT INTO follower (name, leaf_index) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING"
+ADVANCE = "UPDATE follower SET leaf_index = $3 WHERE name = $1 AND leaf_index = $2"
+"""Waits for whoever is advancing under that name, and then finds that it has."""
+FORGET = "DELETE FROM follower WHERE name = $1"
+
+
+class _Raised(Exception):
+    """What an application raised in a transaction of the ledger's, which is undone for it."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+
+class PostgresFollowers:
+    """A `ledger.followers.Checkpoints`; its connections are used in the ledger's own loop."""
+
+    def __init__(self, place: PostgresPlace, thread: LoopThread) -> None:
+        self._link = Link(place)
+        self._thread = thread
+        self._turn = asyncio.Lock()
+
+    async def all(self) -> dict[str, int]:
+        return await self._there(self._all())
+
+    async def advance(self, name: str, before: int, place: int, write: OnConnection | None) -> bool:
+        try:
+            return await self._there(self._advance(name, before, place, write))
+        except _Raised as raised:
+            raise raised.error from None
+
+    async def forget(self, name: str) -> bool:
+        return await self._there(self._forget(name))
+
+    async def stop(self) -> None:
+        """Let go of the connection."""
+        async with self._turn:
+            await self._link.close()
+
+    async def _all(self) -> dict[str, int]:
+        async with self._lent() as connection:
+            rows = await connection.fetch(PLACES)
+        return {row["name"]: row["leaf_index"] for row in rows}
+
+    async def _forget(self, name: str) -> bool:
+        async with self._lent() as connection:
+            return bool(await connection.execute(FORGET, name) != "DELETE 0")
+
+    async def _advance(self, name: str, before: int, place: int, write: OnConnection | None) -> bool:
+        async with self._lent() as connection, connection.transaction():
+            if before == START:
+                await connection.execute(BEGIN, name, START)
+            if await connection.execute(ADVANCE, name, before, place) != "UPDATE 1":
+                return False
+            if write is not None:
+                await _call(write, connection)
+            return True
+
+    @contextlib.asynccontextmanager
+    async def _lent(self) -> AsyncIterator[asyncpg.Connection[Any]]:
+        """The one connection, for one at a time; it is dropped where it fails."""
+        async with self._turn:
+            try:
+                yield await self._link.connection()
+            except FAULTS:
+                self._link.drop()
+                raise
+
+    async def _there(self, work: Coroutine[Any, Any, T]) -> T:
+        # Whoever waits may be cancelled; what is under way goes on to its end.
+        try:
+            return await asyncio.shield(asyncio.wrap_future(self._thread.call(work)))
+        except FAULTS as error:
+            raise unavailable(error) from error
+
+
+async def _call(write: OnConnection, connection: Any) -> None:
+    try:
+        await write(connection)
+    except Exception as error:
+        raise _Raised(error) from error

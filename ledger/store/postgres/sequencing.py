@@ -1,0 +1,136 @@
+"""The sequencer: gives each event its number in the public order, after it was committed (SPEC E8).
+
+One transaction takes the head; then, as a statement of its own and so on a later snapshot, every committed event that
+may have no number yet gets the next one. An event may be missed only if its transaction was still under way, and then
+its number is at or above the snapshot's `xmin`, which becomes the watermark from which the next pass looks. So a late
+commit gets a later number, and nothing that has been numbered is ever passed over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from typing import Any
+
+import asyncpg
+
+from ledger.bell import Bell
+from ledger.store.postgres.faults import FAULTS
+from ledger.store.postgres.link import Link
+from ledger.store.postgres.place import PostgresPlace
+
+log = logging.getLogger(__name__)
+
+POLL_S = 0.1
+"""How often it is looked for what other processes have appended; this one's own appends are numbered at once."""
+REST_S = 0.02
+"""Between two passes."""
+EVENTS_AT_ONCE = 5_000
+"""Numbered in one pass, and the rest of the last transaction among them."""
+
+BY_INDEX = {
+    "plan_cache_mode": "force_custom_plan",
+    "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+}
+"""The few events at the end are always found by their index, whatever the planner has heard of the table."""
+
+IS_BEHIND = (
+    "SELECT EXISTS (SELECT FROM event, tree_head WHERE event.xid >= watermark"
+    " AND NOT EXISTS (SELECT FROM leaf WHERE leaf.stream_id = event.stream_id AND leaf.seq = event.seq))"
+    " OR (SELECT system_identifier FROM tree_head) <> (SELECT system_identifier FROM pg_control_system())"
+)
+TAKE_HEAD = "SELECT watermark::text, system_identifier FROM tree_head FOR UPDATE SKIP LOCKED"
+CLUSTER = "SELECT system_identifier FROM pg_control_system()"
+SEQUENCE = """
+WITH bound AS (
+    SELECT xid FROM event WHERE xid >= $1::text::xid8 ORDER BY xid OFFSET $2 LIMIT 1
+), fresh AS (
+    SELECT stream_id, seq, pos FROM event
+    WHERE xid >= $1::text::xid8 AND xid <= coalesce((SELECT xid FROM bound), '18446744073709551615')
+    AND NOT EXISTS (SELECT FROM leaf WHERE leaf.stream_id = event.stream_id AND leaf.seq = event.seq)
+), added AS (
+    INSERT INTO leaf (leaf_index, stream_id, seq)
+    SELECT tree_head.size + row_number() OVER (ORDER BY pos) - 1, stream_id, seq FROM fresh, tree_head
+    RETURNING leaf_index
+)
+UPDATE tree_head SET size = size + (SELECT count(*) FROM added), system_identifier = $3,
+    watermark = least(
+        pg_snapshot_xmin(pg_current_snapshot()),
+        (SELECT (xid::text::numeric + 1)::text::xid8 FROM bound)
+    )
+RETURNING size, (SELECT count(*) FROM added) AS added, EXISTS (SELECT FROM bound) AS is_full
+"""
+NOTIFY = "SELECT pg_notify($1, $2)"
+SCHEMA = "SELECT current_schema()::text"
+
+
+async def channel(connection: asyncpg.Connection[Any]) -> str:
+    """Where the sequencers of this schema tell how far they have come."""
+    schema = str(await connection.fetchval(SCHEMA))
+    return f"tachograph_{hashlib.sha256(schema.encode()).hexdigest()[:16]}"
+
+
+async def sequence(connection: asyncpg.Connection[Any], limit: int = EVENTS_AT_ONCE) -> tuple[int, bool]:
+    """How many events were numbered, and whether there are more; none while another sequencer is at work."""
+    async with connection.transaction():
+        head = await connection.fetchrow(TAKE_HEAD)
+        if head is None:
+            return 0, False
+        watermark, cluster = head
+        here = await connection.fetchval(CLUSTER)
+        if cluster != here:
+            # Transaction numbers are of one cluster; in another one every event may be without its number.
+            watermark = "0"
+        done = await connection.fetchrow(SEQUENCE, watermark, limit, here)
+        assert done is not None, "the head is there"
+        if done["added"]:
+            await connection.execute(NOTIFY, await channel(connection), str(done["size"]))
+        return done["added"], done["is_full"]
+
+
+class Sequencer:
+    """Numbers events for as long as the ledger is open. Any number of ledgers may do so at once."""
+
+    def __init__(self, place: PostgresPlace, bell: Bell) -> None:
+        self._link = Link(place, BY_INDEX)
+        self._bell = bell
+        self._task: asyncio.Task[None] | None = None
+        self._is_stopping = False
+
+    def start(self) -> None:
+        """Begin, in the running loop."""
+        self._task = asyncio.get_running_loop().create_task(self._work())
+
+    async def stop(self) -> None:
+        """Number what is there, and end."""
+        self._is_stopping = True
+        if self._task is not None:
+            self._bell.ring()
+            await self._task
+        await self._link.close()
+
+    async def _work(self) -> None:
+        loop, rung = asyncio.get_running_loop(), self._bell.listen()
+        try:
+            while not self._is_stopping:
+                timer = loop.call_later(POLL_S, rung.set)
+                await rung.wait()
+                timer.cancel()
+                rung.clear()
+                await self._pass()
+                await asyncio.sleep(REST_S)
+        finally:
+            self._bell.leave(rung)
+
+    async def _pass(self) -> None:
+        try:
+            connection = await self._link.connection()
+            has_more = bool(await connection.fetchval(IS_BEHIND))
+            while has_more:
+                _, has_more = await sequence(connection)
+        except FAULTS as error:
+            self._link.drop()
+            log.warning("events could not be given their public order: %s", error)
