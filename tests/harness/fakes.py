@@ -5,11 +5,12 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import pytest
 
-from harness import Harness, Limits, ManualClock, MemoryJournal
+from harness import Harness, Limits, ManualClock, MemoryJournal, SyncHarness
 from harness.concurrency.threads import ToolThreads
 from harness.errors import AlreadyTerminated, HarnessError, LedgerUnavailable
 from harness.events import Event
@@ -204,14 +205,17 @@ async def until(condition: Callable[[], object]) -> None:
 
 def harness_over(journal: MemoryJournal, clock: ManualClock | None = None, **settings: Any) -> Harness:
     """A harness on a clock that is moved by hand, with ids that count."""
-    clock = clock or ManualClock()
-    fakes: dict[str, Any] = {
-        "monotonic_clock": clock,
-        "wall_clock": clock,
-        "ids": CountingIds(),
-        "threads": ToolThreads(idle_s=0.0),
-    }
-    return Harness(journal, **(fakes | settings))
+    return Harness(journal, **(_fakes(clock or ManualClock()) | settings))
+
+
+def sync_over(journal: MemoryJournal, **settings: Any) -> SyncHarness:
+    """The same for plain threads."""
+    return SyncHarness(journal, **(_fakes(ManualClock()) | settings))
+
+
+def _fakes(clock: ManualClock) -> dict[str, Any]:
+    threads = ToolThreads(idle_s=0.0)
+    return {"monotonic_clock": clock, "wall_clock": clock, "ids": CountingIds(), "threads": threads}
 
 
 def harness_in_real_time(journal: MemoryJournal) -> Harness:
@@ -235,6 +239,13 @@ def only(events: Iterable[Event], event_type: str) -> Any:
 
 def each(events: Iterable[Event], event_type: str) -> list[Any]:
     return [event for event in events if event.type == event_type]
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A model's reply that reports usage, and nothing else."""
+
+    usage: Any
 
 
 async def say(run: object, **args: object) -> dict[str, object]:

@@ -2,7 +2,6 @@
 
 import asyncio
 import enum
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -10,14 +9,21 @@ import pytest
 from harness import Harness, InvalidInput, Limits, RunContext, RunEnded, ScopeLimits, TokenUsage
 from harness.budget import repeats
 from harness.content import encode_content
-from tests.harness.fakes import PLENTY, HandJournal, each, harness_over, left_with, limits, only, race, say, types
+from tests.harness.fakes import (
+    PLENTY,
+    HandJournal,
+    Reply,
+    each,
+    harness_over,
+    left_with,
+    limits,
+    only,
+    race,
+    say,
+    types,
+)
 
 NO_FIGURES: list[Any] = [0, -1, True, False, float("inf"), float("nan"), 1.0, "7", 2**53, [], {}]
-
-
-@dataclass(frozen=True)
-class Reply:
-    usage: TokenUsage
 
 
 async def ask(run: RunContext, tokens: int = 0) -> Reply:

@@ -1,6 +1,5 @@
 """Cost is exact, from one table of prices, and what is not known of it is never 0 (SPEC H4)."""
 
-from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 from typing import Any
@@ -22,7 +21,7 @@ from harness import (
 from harness.budget.prices import MAX_PRICE_MICROS
 from harness.budget.usage import MAX_REPORTED_TOKENS
 from harness.events.base import MAX_SAFE_INTEGER
-from tests.harness.fakes import HandJournal, each, harness_over, left_with, limits, only, say, types
+from tests.harness.fakes import HandJournal, Reply, each, harness_over, left_with, limits, only, say, types
 
 PRICES = PriceTable(
     "2026-11",
@@ -33,11 +32,6 @@ PRICES = PriceTable(
     },
 )
 LENIENT = PriceTable("2026-11", "USD", PRICES.prices, unpriced="allow")
-
-
-@dataclass(frozen=True)
-class Reply:
-    usage: TokenUsage
 
 
 async def ask(run: RunContext, tokens_in: int | None = None, tokens_out: int | None = None) -> Reply:

@@ -3,7 +3,6 @@
 import asyncio
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -20,14 +19,9 @@ from harness import (
     TokenUsage,
     TypedFailure,
 )
-from tests.harness.fakes import HandJournal, each, harness_over, left_with, limits, only, say, types, until
+from tests.harness.fakes import HandJournal, Reply, each, harness_over, left_with, limits, only, say, types, until
 
 PRICES = PriceTable("v1", "USD", {"m": Price(input_micros_per_million=1_000_000, output_micros_per_million=2_000_000)})
-
-
-@dataclass(frozen=True)
-class Reply:
-    usage: TokenUsage | None
 
 
 @pytest.fixture

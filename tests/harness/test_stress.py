@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -21,16 +20,11 @@ from harness import (
     TokenUsage,
     evolve,
 )
-from tests.harness.fakes import HandJournal, each, harness_over, left_with, limits, race, say, types
+from tests.harness.fakes import HandJournal, Reply, each, harness_over, left_with, limits, race, say, types
 
 THREADS = 64
 ROOMY = limits(model_calls=1000, tool_calls=1000, per_tool_default=1000, input_tokens=10**6, total_tokens=10**6)
 PRICES = PriceTable("v1", "USD", {"m": Price(input_micros_per_million=10**6, output_micros_per_million=3 * 10**6)})
-
-
-@dataclass(frozen=True)
-class Reply:
-    usage: TokenUsage
 
 
 async def ask(run: RunContext, tokens: int) -> Reply:

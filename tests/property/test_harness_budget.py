@@ -1,7 +1,6 @@
 """Whatever a run does, its limits hold and its figures agree (SPEC H4, H4a, H9)."""
 
 import asyncio
-from dataclasses import dataclass
 from typing import Any
 
 from hypothesis import given
@@ -10,16 +9,11 @@ from hypothesis import strategies as st
 from harness import CapacityExceeded, RunEnded, TokenUsage
 from harness.budget.usage import find_excess, limit_of
 from harness.state import ScopeState, charge
-from tests.harness.fakes import HandJournal, each, harness_over, limits
+from tests.harness.fakes import HandJournal, Reply, each, harness_over, limits
 
 TOOLS = ("grep", "cat")
 RESERVED = {"model_calls", "tool_calls", "tool:grep", "tool:cat", "run_bytes"}
 """What is charged before the work, and so never passes its limit."""
-
-
-@dataclass(frozen=True)
-class Reply:
-    usage: TokenUsage
 
 
 tokens = st.one_of(st.none(), st.integers(0, 40))

@@ -30,7 +30,7 @@ from harness import (
     TypedFailure,
     evolve,
 )
-from tests.harness.fakes import HandJournal, each, harness_over, until
+from tests.harness.fakes import HandJournal, Reply, each, harness_over, until
 from tests.property.harness_model import IN_MICROS, OUT_MICROS, Account, Attempt, Model, Tokens, priced
 
 PRICES = PriceTable(
@@ -79,11 +79,6 @@ def split(limits: ScopeLimits) -> tuple[dict[str, int], dict[str, int]]:
     flat = limits.as_map()
     observed = {name.removeprefix("observe:"): limit for name, limit in flat.items() if name.startswith("observe:")}
     return {name: limit for name, limit in flat.items() if not name.startswith("observe:")}, observed
-
-
-@dataclass(frozen=True)
-class Reply:
-    usage: TokenUsage
 
 
 @dataclass
