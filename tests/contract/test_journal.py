@@ -3,7 +3,7 @@
 import queue
 import random
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,17 +12,28 @@ from harness import events as e
 from harness.errors import AlreadyTerminated, IllegalEvent, LedgerUnavailable
 from harness.journal import Journal
 from harness.memory_journal import MemoryJournal
-from ledger import Ledger
+from tests.contract.databases import Database
 from tests.ledger.blank import blank_at
 from tests.ledger.scripted import ScriptedRun, seal
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-async def journal(request, tmp_path: Path) -> AsyncIterator[Journal]:
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+def database(request, tmp_path: Path) -> Iterator[Database | None]:
     if request.param == "memory":
+        yield None
+        return
+    blank = f"sqlite:///{blank_at(tmp_path / 'runs.db')}"
+    database = Database(blank if request.param == "sqlite" else request.getfixturevalue("postgres_url"))
+    yield database
+    database.close()
+
+
+@pytest.fixture
+async def journal(database) -> AsyncIterator[Journal]:
+    if database is None:
         yield MemoryJournal()
         return
-    async with await Ledger.open(blank_at(tmp_path / "runs.db")) as ledger:
+    async with await database.open() as ledger:
         yield ledger.journal
 
 
@@ -166,7 +177,7 @@ class TestAfterALostSubmission:
     """The lane rule: what comes after a lost submission is lost too, until one resumes."""
 
     @pytest.fixture
-    def lose(self, journal):
+    def lose(self, journal, database):
         """Submits while nothing can be stored."""
 
         def submit(*submissions):
@@ -175,6 +186,8 @@ class TestAfterALostSubmission:
                 futures = [journal.submit(submission) for submission in submissions]
                 journal.fail_with = None
                 return futures
+            if database.is_postgres:
+                return lose_on_a_servers_full_disk(journal, database.outsider(), submissions)
             return lose_on_a_full_disk(journal, submissions)
 
         return submit
@@ -225,6 +238,20 @@ def lose_on_a_full_disk(journal, submissions):
     for future in futures:
         future.exception()
     journal.run(lambda batch: batch.connection.execute(limit.format(2**30))).result()
+    return futures
+
+
+def lose_on_a_servers_full_disk(journal, outsider, submissions):
+    """The same with a server that says so of every event."""
+    outsider.script(
+        "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        " RAISE EXCEPTION USING ERRCODE = 'disk_full', MESSAGE = 'could not extend file'; END $$;"
+        " CREATE TRIGGER full_disk BEFORE INSERT ON event FOR EACH ROW EXECUTE FUNCTION full_disk()"
+    )
+    futures = [journal.submit(submission) for submission in submissions]
+    for future in futures:
+        assert "disk is full" in str(future.exception())
+    outsider.script("DROP TRIGGER full_disk ON event; DROP FUNCTION full_disk")
     return futures
 
 

@@ -180,9 +180,10 @@ class Appends:
                 self._remembered.put(unseen.run_id, head, 0)
 
     async def _is_written(self, connection: asyncpg.Connection[Any], draft: Draft) -> bool:
-        """Whether a draft is there, of which that was not answered; all of it is, or nothing."""
-        stream_id, event_ids = written_as(draft)
-        return bool(await connection.fetch(statements.FIND_EVENTS, stream_id, event_ids))
+        """Whether this very draft is there, of which that was not answered; all of it is, or nothing."""
+        stream_id, links = written_as(draft)
+        rows = await connection.fetch(statements.FIND_EVENTS, stream_id, list(links))
+        return {row["event_id"]: row["link"] for row in rows} == links
 
     def _remember(self, draft: Draft) -> None:
         for run_id, head in draft.runs.items():

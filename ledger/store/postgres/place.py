@@ -82,7 +82,7 @@ def place_at(url: str) -> PostgresPlace:
         raise UnsupportedUrl("is no address of a PostgreSQL database") from error
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     schema = options.pop("schema", None)
-    if "\0" in url or not SCHEMA.fullmatch(schema or "x") or "password" in options or parts.fragment:
+    if "\0" in url or (schema is not None and not SCHEMA.fullmatch(schema)) or "password" in options or parts.fragment:
         raise UnsupportedUrl("is no address of a PostgreSQL database")
     dsn = urlunsplit(("postgresql", parts.netloc, parts.path, urlencode(options), ""))
     user = f"{parts.username}@" if parts.username else ""

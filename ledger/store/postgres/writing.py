@@ -20,10 +20,10 @@ async def write(connection: asyncpg.Connection[Any], draft: Draft, seen: Seen) -
     return bool(await connection.fetchval(statement.sql, *(values[name] for name in statement.names)))
 
 
-def written_as(draft: Draft) -> tuple[str, list[str]]:
-    """The stream, and the ids there that tell whether the draft was written."""
+def written_as(draft: Draft) -> tuple[str, dict[str, bytes]]:
+    """The stream, and the links of its events there if the draft was written, and not another one of the same ids."""
     stream_id = _head(draft).stream_id
-    return stream_id, [event.event_id for event in draft.events if event.stream_id == stream_id]
+    return stream_id, {event.event_id: event.link for event in draft.events if event.stream_id == stream_id}
 
 
 def _parameters(draft: Draft, seen: Seen) -> tuple[Shape, dict[str, Any]]:
