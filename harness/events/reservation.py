@@ -19,11 +19,9 @@ class ReservationGranted(BoundaryEvent):
     """The innermost nested scope that is charged, with all scopes around it and the run (SPEC D5)."""
 
 
-class ReservationRejected(BoundaryEvent):
-    """Nothing was charged: `used + amount` would have passed `limit` of `resource`."""
+class LimitEvent(BoundaryEvent):
+    """Any event of a limit: `used + amount` would pass `limit` of `resource`."""
 
-    type: Literal["reservation.rejected"] = "reservation.rejected"
-    version: Literal[1] = 1
     kind: Code
     name: Name
     resource: Name
@@ -34,16 +32,16 @@ class ReservationRejected(BoundaryEvent):
     """The nested scope whose limit it is; left out where it is the run's."""
 
 
-class LimitWouldReject(BoundaryEvent):
-    """The work was let through, since the limit that it passes is only observed (SPEC D13)."""
+class ReservationRejected(LimitEvent):
+    """Nothing was charged; the run, or the scope whose limit it is, has ended."""
+
+    type: Literal["reservation.rejected"] = "reservation.rejected"
+    version: Literal[1] = 1
+
+
+class LimitWouldReject(LimitEvent):
+    """The work was let through, since the limit is only observed (SPEC D13)."""
 
     type: Literal["limit.would_reject"] = "limit.would_reject"
     version: Literal[1] = 1
-    kind: Code
-    name: Name
-    resource: Name
-    amount: Count
-    used: Count
-    limit: Count
     attempt_id: Id | None = None
-    scope_id: Id | None = None
