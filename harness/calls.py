@@ -194,10 +194,18 @@ class Calls:
         return operation._replace(estimate=estimate, model=model)
 
     def _curry(self, run: RunContext, fn: Callable[..., Any], labels: ToolLabels) -> Callable[..., Any]:
-        signature = inspect.signature(partial(fn, check_run(run)))
+        check_run(run)
+        try:
+            signature = inspect.signature(partial(fn, run))
+        except (TypeError, ValueError):
+            problem = f"must show a signature that begins with the run, and {name_of(fn)} does not"
+            raise InvalidInput("fn", problem) from None
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            named = signature.bind(*args, **kwargs).arguments
+            try:
+                named = signature.bind(*args, **kwargs).arguments
+            except TypeError as error:
+                raise TypeError(f"{name_of(fn)}() {error}") from None
             operation = tool_operation(run, name_of(fn), fn, named, **labels)
             return cross(self._engine, run, operation._replace(call=lambda inside: fn(inside, *args, **kwargs)))
 

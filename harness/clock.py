@@ -34,7 +34,11 @@ class SystemWallClock:
 
 
 class ManualClock:
-    """Both clocks at once, moved by hand: for tests of code that a harness governs."""
+    """Both clocks at once, moved by hand: for tests of code that a harness governs.
+
+    `Harness(journal, monotonic_clock=clock, wall_clock=clock)`. Moving it wakes nobody: what waits, waits in real time,
+    and the next boundary notices the deadline that it passed.
+    """
 
     def __init__(self, *, wall_us: int = 1_800_000_000_000_000, monotonic_ns: int = 0) -> None:
         self.wall_us = wall_us

@@ -24,12 +24,12 @@ class RunContext:
 
     session_id: str
     run_id: str
-    deadline: Deadline
-    cancellation: Cancellation
-    budget: Budget
-    capacity: RunCapacity
-    retry_policies: RetryPolicies
-    lifecycle: Lifecycle
+    deadline: Deadline = field(repr=False)
+    cancellation: Cancellation = field(repr=False)
+    budget: Budget = field(repr=False)
+    capacity: RunCapacity = field(repr=False)
+    retry_policies: RetryPolicies = field(repr=False)
+    lifecycle: Lifecycle = field(repr=False)
     live: LiveRun = field(repr=False)
     """What the handles share; for the harness, not for applications."""
     accounts: Accounts = field(repr=False)

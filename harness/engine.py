@@ -55,6 +55,10 @@ class Engine:
     """How long one observer or policy may take."""
 
     def __post_init__(self) -> None:
+        if not all(callable(getattr(self.journal, name, None)) for name in ("request_permit", "submit", "watch")):
+            raise InvalidInput(
+                "journal", f"must be a Journal (MemoryJournal(), ledger.journal), not {type(self.journal).__name__}"
+            )
         for name in ("close_timeout_s", "drain_timeout_s", "permit_timeout_s", "hook_timeout_s"):
             check_timeout(name, getattr(self, name))
         for name in ("observers", "policies"):

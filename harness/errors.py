@@ -55,7 +55,11 @@ class UnknownEvent(HarnessError, LookupError):
 
 
 class RunEnded(HarnessError):
-    """Work was refused, because the run has ended or because this very work would have passed one of its limits."""
+    """Work was refused, because the run has ended or because this very work would have passed one of its limits.
+
+    Of a limit, `used` is what was used of `resource` before the refused work: less than `limit` where that is larger
+    than what was left, more where a model had used more than was known beforehand.
+    """
 
     def __init__(
         self,
@@ -75,8 +79,9 @@ class RunEnded(HarnessError):
         self.resource = resource
         self.used = used
         self.limit = limit
-        over = "" if resource is None else f": {resource} {used} of {limit}"
-        super().__init__(f"run {session_id}/{run_id} ended {outcome} ({reason}{over})")
+        why = "" if reason == outcome else f" ({reason})"
+        over = "" if resource is None else f": {resource} {used} of {limit} used before the refused work"
+        super().__init__(f"run {session_id}/{run_id} ended {outcome}{why}{over}")
 
     @property
     def code(self) -> str:  # type: ignore[override]
@@ -96,7 +101,10 @@ class ScopeExhausted(HarnessError):
         self.resource = resource
         self.used = used
         self.limit = limit
-        super().__init__(f"scope {scope} of run {session_id}/{run_id} is exhausted: {resource} {used} of {limit}")
+        super().__init__(
+            f"{scope} of run {session_id}/{run_id} is exhausted: "
+            f"{resource} {used} of {limit} used before the refused work"
+        )
 
 
 class ScopeNotOpen(HarnessError):
@@ -108,7 +116,7 @@ class ScopeNotOpen(HarnessError):
         self.session_id = session_id
         self.run_id = run_id
         self.scope = scope
-        super().__init__(f"scope {scope} of run {session_id}/{run_id} has been left")
+        super().__init__(f"{scope} of run {session_id}/{run_id} has been left: what follows its `with` uses the run")
 
 
 class AttemptTimedOut(HarnessError, TimeoutError):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
+from collections.abc import Coroutine
 from concurrent.futures import Future
 from functools import partial
 from typing import Any
@@ -30,13 +31,20 @@ from harness.errors import AttemptTimedOut, HarnessError
 from harness.retry import FailureType, TypedFailure
 
 
-async def cross(engine: Engine, run: RunContext, operation: Operation) -> Any:
-    """The operation's result; its own exception after the last permitted attempt.
+def cross(engine: Engine, run: RunContext, operation: Operation) -> Coroutine[Any, Any, Any]:
+    """The operation's result, to be awaited; its own exception after the last permitted attempt.
 
     Raises `RunEnded` where the run has ended, or ends before the operation, or a limit refuses the work; `ToolDenied`
     where a policy does; `LedgerUnavailable` where it cannot be recorded; `AttemptTimedOut` where the last attempt took
     too long.
     """
+    crossing = _cross(engine, run, operation)
+    # What Python names where nobody awaits it.
+    crossing.__qualname__ = f"{operation.kind} {operation.name}"  # type: ignore[attr-defined]
+    return crossing
+
+
+async def _cross(engine: Engine, run: RunContext, operation: Operation) -> Any:
     given = encode_content(operation.args)
     number = 1
     with run.live.interruptions.open() as interruption:

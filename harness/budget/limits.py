@@ -106,7 +106,10 @@ def _check_observe(observe: object, figures: Mapping[str, int]) -> frozenset[str
         if not isinstance(resource, str):
             raise InvalidInput("limits.observe", f"must hold names of resources, not {type(resource).__name__}")
         if resource not in figures:
-            raise InvalidInput("limits.observe", f"holds {resource[:80]!r}, for which there is no limit")
+            raise InvalidInput(
+                "limits.observe",
+                f"holds {resource[:80]!r}, for which there is no limit among {', '.join(sorted(figures))}",
+            )
     return frozenset(observe)
 
 

@@ -18,7 +18,11 @@ def is_async(fn: Callable[..., Any]) -> bool:
     # How a plain function is called says nothing more of it.
     candidates = (fn,) if isinstance(fn, FunctionType) else (fn, called)
     if any(inspect.isgeneratorfunction(each) or inspect.isasyncgenfunction(each) for each in candidates):
-        raise InvalidInput("fn", "is a generator function: what it does would happen after the boundary")
+        raise InvalidInput(
+            "fn",
+            "is a generator function, whose work would happen after the boundary: "
+            "return a list, or call a model that gives chunks with harness.stream",
+        )
     return any(map(inspect.iscoroutinefunction, candidates))
 
 
@@ -28,5 +32,7 @@ def is_streaming(fn: Callable[..., Any]) -> bool:
     if called is None:
         raise InvalidInput("fn", f"must be callable, and {type(fn).__name__} is not")
     if inspect.isgeneratorfunction(fn) or inspect.isgeneratorfunction(called):
-        raise InvalidInput("fn", "is a plain generator function: a stream is asynchronous")
+        raise InvalidInput(
+            "fn", "is a plain generator function: write it with `async def`, since a stream is asynchronous"
+        )
     return True
