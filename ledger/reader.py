@@ -119,6 +119,10 @@ class LedgerReader:
         _check_number("limit", limit, 1, PAGE_ROWS_MAX)
         return await self._read(reading.tools, keys, after_no, limit)
 
+    async def status(self, session_id: str, run_id: str) -> str:
+        """`RUNNING`, or how the run ended; `RunNotFound` as for `trace`."""
+        return await self._read(reading.status, _run_keys(session_id, run_id))
+
     async def events(self, session_id: str, run_id: str, after_seq: int = 0, limit: int = 200) -> list[RecordedEvent]:
         """The run's events after a position, in order; `RunNotFound` as for `trace`."""
         keys = _run_keys(session_id, run_id)

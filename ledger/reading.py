@@ -84,6 +84,14 @@ def tools(connection: sa.Connection, keys: Keys, after_no: int, limit: int) -> l
     return [views.tool_of(row, contents) for row in rows]
 
 
+def status(connection: sa.Connection, keys: Keys) -> str:
+    """How the run stands; `RunNotFound` as for `trace`."""
+    row = _first(connection, query.RUN, keys)
+    if row is None:
+        raise RunNotFound(keys["session_id"], keys["run_id"])
+    return str(row["status"])
+
+
 def events(connection: sa.Connection, keys: Keys, after_seq: int, limit: int) -> list[RecordedEvent]:
     """The run's events after a position; `RunNotFound` as for `trace`."""
     _head(connection, keys)

@@ -18,6 +18,7 @@ from ledger.errors import LedgerError
 from viewer import wrapper
 from viewer.api import Api
 from viewer.errors import Problem, log_unexpected, problem_of
+from viewer.live import Live
 from viewer.metrics import CountRequests, Metrics
 from viewer.pages import Pages
 from viewer.reading import Reader
@@ -48,6 +49,7 @@ def create_app(
             *extra_routes,
             *(metrics.routes if metrics is not None else ()),
             *Api(reader).routes,
+            *Live(reader).routes,
             *Pages(reader, renderer).routes,
             Mount("/static", StaticFiles(packages=[("viewer", "static")]), name="static"),
         ],

@@ -15,6 +15,11 @@ def session_in_path(request: Request) -> str:
     return check_id("sessionId", request.path_params["sessionId"])
 
 
+def run_in_path(request: Request) -> str:
+    """The `runId` of the path."""
+    return check_id("runId", request.path_params["runId"])
+
+
 def id_in_query(request: Request, name: str) -> str:
     """A required id; missing, blank, unsafe and ambiguous ones are refused, none is inferred (SPEC R4)."""
     value = single(request, name)

@@ -13,6 +13,13 @@ TAIL_EVENTS = 40
 """Of a longer run, how many of the last events are looked at for what ended it."""
 
 
+class Follower(Protocol):
+    """The part of `ledger.Follower` that the viewer uses."""
+
+    async def page(self) -> list[tuple[int, RecordedEvent]]:
+        """The next events with their places, at least one, as soon as there are any."""
+
+
 class Reader(Protocol):
     """The part of `ledger.LedgerReader` that the viewer uses."""
 
@@ -32,6 +39,15 @@ class Reader(Protocol):
         self, session_id: str, run_id: str, after_seq: int = ..., limit: int = ...
     ) -> Sequence[RecordedEvent]:
         """Events of one run in their order."""
+
+    async def status(self, session_id: str, run_id: str) -> str:
+        """`RUNNING`, or how the run ended; errors as for `trace`."""
+
+    async def last_leaf(self) -> int:
+        """The last place of the public order."""
+
+    def follow(self, after: int | None = ..., *, run: tuple[str, str] | None = ...) -> Follower:
+        """The events of one run after that place."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -16,6 +17,7 @@ from tests.viewer.served import served
 
 PATH = "/trace?sessionId=s-1&runId=r-live"
 API_PATH = "/api/diagnosis/s-1/trace?runId=r-live"
+LIVE_PATH = "/api/diagnosis/s-1/runs/r-live/live?from=now"
 
 Step = Callable[[Harness, Run], Awaitable[None]]
 
@@ -105,7 +107,34 @@ def test_the_refresh_asks_for_exactly_this_run(watch, live):  # R9
         watched.open(PATH)
     assert first.value.status == 304
     asked = [url for url in watched.requests if "/api/" in url]
-    assert set(asked) == {f"{live}{API_PATH}"}
+    assert set(asked) - {f"{live}{LIVE_PATH}"} == {f"{live}{API_PATH}"}
+
+
+def test_what_happens_is_shown_as_soon_as_it_is_told_and_nobody_asks_in_between(watch, live, open_run):  # CASES 48
+    watched = watch(at=live)
+    page = watched.page
+    with page.expect_response(f"{live}{LIVE_PATH}") as stream, page.expect_response(f"{live}{API_PATH}"):
+        watched.open(PATH)
+    assert stream.value.headers["content-type"].startswith("text/event-stream")
+    page.wait_for_timeout(500)
+    count = len(watched.requests)
+    page.wait_for_timeout(3_000)
+    assert watched.requests[count:] == []
+    began_s = time.monotonic()
+    open_run.take(use_tool)
+    page.locator("#tool-2").wait_for()
+    assert time.monotonic() - began_s < 2.0
+    open_run.take(use_tool)
+    page.locator("#tool-3").wait_for()
+    numbers = page.locator("table.events tbody tr td:first-child").all_inner_texts()
+    assert numbers == [str(number) for number in range(1, len(numbers) + 1)]
+    assert watched.requests.count(f"{live}{LIVE_PATH}") == 1
+    open_run.take(answer)
+    open_run.end()
+    page.locator("live-run").wait_for(state="detached")
+    count = len(watched.requests)
+    page.wait_for_timeout(2_500)
+    assert watched.requests[count:] == []
 
 
 def test_what_happens_appears_and_the_end_is_the_last_question(watch, live, open_run):
@@ -140,7 +169,7 @@ def test_a_lost_connection_is_said_and_made_good_without_a_gap_or_a_duplicate(wa
         with page.expect_response("**/api/**"):
             watched.open("/trace?sessionId=s-43&runId=run-live")
         page.route("**/api/**", lambda route: route.abort())
-        page.clock.fast_forward(2_500)
+        page.clock.fast_forward(16_000)
         page.get_by_text("The connection is lost; trying again.").wait_for()
         run.tool(1_000, 1_200, "query_logs", {"pattern": "OOM"}, scope="executor.1", ordinal=2, output="new evidence")
         page.unroute("**/api/**")

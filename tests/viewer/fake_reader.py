@@ -1,5 +1,6 @@
 """A reader over runs held in memory, with the methods and errors of `ledger.LedgerReader`."""
 
+import asyncio
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -43,6 +44,15 @@ class FakeReader:
     async def events(self, session_id: str, run_id: str, after_seq: int = 0, limit: int = 200) -> list[RecordedEvent]:
         return self._run(session_id, run_id).events[after_seq : after_seq + limit]
 
+    async def status(self, session_id: str, run_id: str) -> str:
+        return self._run(session_id, run_id).trace().run.summary.status
+
+    async def last_leaf(self) -> int:
+        return -1
+
+    def follow(self, after: int | None = None, *, run: tuple[str, str] | None = None) -> "FakeFollower":
+        return FakeFollower()
+
     def _run(self, session_id: str, run_id: str) -> FakeRun:
         self._check()
         run = self.runs.get((session_id, run_id))
@@ -61,6 +71,14 @@ class FakeReader:
     def _check(self) -> None:
         if self.fails is not None:
             raise self.fails
+
+
+class FakeFollower:
+    """Of runs in memory nothing is told; whoever follows one has to ask."""
+
+    async def page(self) -> list[tuple[int, RecordedEvent]]:
+        await asyncio.Event().wait()
+        return []
 
 
 def unreadable() -> LedgerError:

@@ -19,6 +19,11 @@ def trace_api_path(session_id: str, run_id: str) -> str:
     return f"/api/diagnosis/{session_id}/trace?{urlencode({'runId': run_id})}"
 
 
+def live_api_path(session_id: str, run_id: str) -> str:
+    """What happens in the run from now on, as it happens."""
+    return f"/api/diagnosis/{session_id}/runs/{run_id}/live?from=now"
+
+
 @dataclass(frozen=True, slots=True)
 class TraceLinks:
     """The state of a trace page; each method is the address of a neighbouring state."""
@@ -64,6 +69,11 @@ class TraceLinks:
     def api(self) -> str:
         """The run as JSON."""
         return trace_api_path(self.session_id, self.run_id)
+
+    @property
+    def live(self) -> str:
+        """What happens from now on."""
+        return live_api_path(self.session_id, self.run_id)
 
     def _path(self, anchor: str) -> str:
         state = {

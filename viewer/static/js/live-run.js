@@ -1,27 +1,68 @@
-// <live-run data-trace="/api/diagnosis/SESSION/trace?runId=RUN" data-etag="...">: while the run is running, asks for
-// its trace, and shows the page anew whenever the trace is no longer the one that the page shows.
+// <live-run data-trace="/api/diagnosis/SESSION/trace?runId=RUN" data-live="..." data-etag="...">: while the run is
+// running, asks for its trace whenever the server says that something has happened, and now and then in any case, and
+// shows the page anew whenever the trace is no longer the one that the page shows.
 
 import { addLocalTimes } from "/static/js/local-time.js";
 
 const PAUSE_MS = 2000;
+const PAUSE_TOLD_MS = 15000;
 const PAUSE_MAX_MS = 30000;
+const REST_MS = 250;
 const FOLLOWING = "Live: this page follows the run.";
+
+// One stream for a page, however often what it shows is drawn anew. After a lost connection the browser itself goes on,
+// from the last event that it has seen.
+class Stream {
+  #source = null;
+  #wake = null;
+
+  listen(address, wake) {
+    this.#wake = wake;
+    if (this.#source !== null) return;
+    this.#source = new EventSource(address);
+    this.#source.onopen = () => this.#wake();
+    this.#source.onmessage = () => this.#wake();
+    this.#source.addEventListener("end", () => {
+      this.#source.close();
+      this.#wake();
+    });
+  }
+
+  get isOpen() {
+    return this.#source?.readyState === EventSource.OPEN;
+  }
+
+  close() {
+    this.#source?.close();
+    this.#source = null;
+  }
+}
+
+const stream = new Stream();
 
 class LiveRun extends HTMLElement {
   #left = null;
+  #isTold = false;
+  #resume = () => {};
 
   connectedCallback() {
     this.#left = new AbortController();
     this.#say(FOLLOWING);
+    stream.listen(this.dataset.live, () => {
+      this.#isTold = true;
+      this.#resume();
+    });
     this.#follow(this.#left.signal);
   }
 
   disconnectedCallback() {
     this.#left.abort();
+    if (document.querySelector("live-run") === null) stream.close();
   }
 
   async #follow(signal) {
     for (let pause = PAUSE_MS; !signal.aborted; ) {
+      this.#isTold = false;
       try {
         const answer = await fetch(this.dataset.trace, {
           signal,
@@ -32,15 +73,25 @@ class LiveRun extends HTMLElement {
         if (answer.status === 200) return await this.#showAnew(signal);
         if (answer.status !== 304) throw new Error(answer.statusText);
         this.#say(FOLLOWING);
-        pause = PAUSE_MS;
+        pause = stream.isOpen ? PAUSE_TOLD_MS : PAUSE_MS;
       } catch {
         if (signal.aborted) return undefined;
         this.#say("The connection is lost; trying again.");
         pause = Math.min(pause * 2, PAUSE_MAX_MS);
       }
-      await new Promise((resume) => setTimeout(resume, pause));
+      await this.#pause(pause);
     }
     return undefined;
+  }
+
+  // Until something is told, or for as long as given; a busy run is not asked for all the time.
+  async #pause(pause) {
+    await new Promise((resume) => setTimeout(resume, REST_MS));
+    if (this.#isTold) return;
+    await new Promise((resume) => {
+      this.#resume = resume;
+      setTimeout(resume, pause - REST_MS);
+    });
   }
 
   // The server draws the page, and what was open stays so. A page still running brings the next <live-run> along;

@@ -1,0 +1,155 @@
+"""A running run, told event by event over server-sent events; `id` is the place in the public order (CASES 48).
+
+A client that lost the connection goes on after its `Last-Event-ID`, without a gap or a duplicate. Nothing is queued for
+it: a client that does not read is dropped, and finds its place again when it comes back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from harness.errors import InvalidInput
+from ledger.errors import LedgerError
+from ledger.records import RecordedEvent
+from viewer import queries, wrapper
+from viewer.reading import Follower, Reader
+
+log = logging.getLogger(__name__)
+
+HEARTBEAT_S = 15.0
+"""How often a silent stream says that it is there."""
+SEND_TIMEOUT_S = 10.0
+"""How long a client may take to read what it is sent."""
+ENDED_WAIT_S = 1.0
+"""How long after a run's end its last events may take to get their places."""
+STREAMS_MAX = 200
+"""Streams open at once; whoever comes later asks again."""
+RUNNING = "RUNNING"
+LAST = "run.terminated"
+
+Told = Sequence[tuple[int, RecordedEvent]]
+
+
+class Live:
+    """The live endpoint over one reader."""
+
+    def __init__(self, reader: Reader) -> None:
+        self.reader = reader
+        self._open = 0
+
+    @property
+    def routes(self) -> list[Route]:
+        return [Route("/api/diagnosis/{sessionId}/runs/{runId}/live", self.live, methods=["GET"])]
+
+    async def live(self, request: Request) -> Response:
+        """The run's events, after `Last-Event-ID` or with `?from=now` those to come; 204 where none will."""
+        keys = queries.session_in_path(request), queries.run_in_path(request)
+        after = _last_event_id(request.headers)
+        if after is None and queries.single(request, "from") == "now":
+            after = await self.reader.last_leaf()
+        is_running = await self.reader.status(*keys) == RUNNING
+        if self._open >= STREAMS_MAX:
+            return wrapper.error(
+                "too_many_streams", "too many live streams are open", 503, headers={"Retry-After": "5"}
+            )
+        follower = self.reader.follow(after, run=keys)
+        first: Told = ()
+        if not is_running:
+            try:
+                first = await asyncio.wait_for(follower.page(), ENDED_WAIT_S)
+            except TimeoutError:
+                return Response(status_code=204)
+        return _Stream(self, follower, first)
+
+    def entered(self, by: int) -> None:
+        """A stream was opened, or has ended."""
+        self._open += by
+
+
+class _Stream(Response):
+    """Sends until the run has ended, or the client has gone or does not read."""
+
+    def __init__(self, live: Live, follower: Follower, first: Told) -> None:
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        super().__init__(None, headers=headers, media_type="text/event-stream")
+        del self.headers["content-length"]
+        self._live = live
+        self._follower = follower
+        self._first = first
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._live.entered(+1)
+        gone = asyncio.ensure_future(_left(receive))
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            await _say(send, b": following\n\n")
+            if self._first:
+                await _say(send, _told(self._first))
+            if not _has_ended(self._first):
+                await self._follow(send, gone)
+            if not gone.done():
+                await _say(send, b"event: end\ndata: {}\n\n", more=False)
+        except TimeoutError:
+            log.info("a live stream was dropped, as its client did not read it")
+        except LedgerError as error:
+            log.warning("a live stream was cut: %s", error.code)
+        finally:
+            gone.cancel()
+            self._live.entered(-1)
+
+    async def _follow(self, send: Send, gone: asyncio.Future[None]) -> None:
+        """Send what comes, until the run's end or the client's."""
+        coming: asyncio.Future[Told] | None = None
+        try:
+            while not gone.done():
+                coming = coming or asyncio.ensure_future(self._follower.page())
+                either: set[asyncio.Future[Any]] = {coming, gone}
+                await asyncio.wait(either, timeout=HEARTBEAT_S, return_when=asyncio.FIRST_COMPLETED)
+                if not coming.done():
+                    await _say(send, b": still there\n\n")
+                    continue
+                page, coming = coming.result(), None
+                await _say(send, _told(page))
+                if _has_ended(page):
+                    return
+        finally:
+            if coming is not None:
+                coming.cancel()
+
+
+async def _left(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _say(send: Send, data: bytes, *, more: bool = True) -> None:
+    await asyncio.wait_for(send({"type": "http.response.body", "body": data, "more_body": more}), SEND_TIMEOUT_S)
+
+
+def _told(page: Told) -> bytes:
+    return b"".join(
+        b"id: %d\ndata: %b\n\n" % (place, orjson.dumps({"seq": event.seq, "type": event.type})) for place, event in page
+    )
+
+
+def _has_ended(page: Told) -> bool:
+    return any(event.type == LAST for _, event in page)
+
+
+def _last_event_id(headers: Headers) -> int | None:
+    value = headers.get("last-event-id")
+    if value is None:
+        return None
+    if not (value.isascii() and value.isdigit() and len(value) <= 16):
+        raise InvalidInput("Last-Event-ID", "must be an id that an earlier event had")
+    return int(value)
