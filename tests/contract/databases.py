@@ -126,10 +126,11 @@ class Database:
             settings = {"lease_s": 0.5} | settings
         return await Ledger.open(self.url, **settings)
 
-    def outsider(self) -> Outsider:
-        """A further connection, which no code of ours has made."""
+    def outsider(self, database: str | None = None) -> Outsider:
+        """A further connection, which no code of ours has made; on a server also to another database."""
         if self.is_postgres:
-            self._outsiders.append(PostgresOutsider(self.url))
+            url = self.url if database is None else f"{self.url.rpartition('/')[0]}/{database}"
+            self._outsiders.append(PostgresOutsider(url))
         else:
             self._outsiders.append(SqliteOutsider(Path(self.url.removeprefix("sqlite:///"))))
         return self._outsiders[-1]

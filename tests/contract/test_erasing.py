@@ -379,6 +379,31 @@ async def test_while_a_reader_is_in_the_way_an_erasure_says_how_far_it_came_and_
         assert [event.type for event in await ledger.reader.system_events()] == ["erasure.decided", "erasure.finished"]
 
 
+WRITING = "BEGIN; SELECT pg_current_xact_id()"
+IN_THE_WAY = {
+    "has written and sits idle": (WRITING, "ROLLBACK", None),
+    "has written in another database": (WRITING, "ROLLBACK", "postgres"),
+    "is prepared": (f"{WRITING}; PREPARE TRANSACTION 'later'", "ROLLBACK PREPARED 'later'", None),
+}
+
+
+@pytest.mark.parametrize("database", ["postgres"], indirect=True)
+@pytest.mark.parametrize(("begin", "end", "where"), IN_THE_WAY.values(), ids=IN_THE_WAY)
+async def test_a_transaction_that_holds_on_to_old_rows_without_reading_is_in_the_way_too(
+    database, begin, end, where
+):  # D19
+    async with await database.open(erasure_limits=ErasureLimits(clean_timeout_s=0.2)) as ledger:
+        await talk(ledger)
+        other = database.outsider(where)
+        other.script(begin)
+        try:
+            assert (await ledger.erase(run=("session-1", "run-1"))).stage == "ROWS"
+        finally:
+            other.script(end)
+        assert await ledger.finish_erasures() == (1, "FILE", None)
+    assert found_in(database, *secrets_of("run-1")) == set()
+
+
 async def test_what_a_reader_was_in_the_way_of_is_finished_when_the_ledger_is_closed(database, plain):  # D19
     async with await database.open(erasure_limits=ErasureLimits(clean_timeout_s=0.1)) as ledger:
         await talk(ledger)

@@ -35,6 +35,7 @@ SETTINGS = {
     "listen_addresses": "127.0.0.1",
     "unix_socket_directories": "",
     "max_connections": "200",
+    "max_prepared_transactions": "5",
     "shared_buffers": "64MB",
     "dynamic_shared_memory_type": "mmap",
     "log_min_messages": "warning",

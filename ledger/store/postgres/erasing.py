@@ -37,10 +37,13 @@ TAKE = (
 IS_OPEN = "SELECT TRUE FROM erasure WHERE erasure_id = $1 FOR KEY SHARE"
 NEXT_XID = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text"
 SEES_OLDER = (
-    "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
-    " AND age(backend_xmin) > age(:xid::text::xid8::xid))"
+    "SELECT pg_snapshot_xmin(pg_current_snapshot()) < :xid::text::xid8"
+    " OR EXISTS (SELECT FROM pg_stat_activity WHERE coalesce(datname, current_database()) = current_database()"
+    " AND pid <> pg_backend_pid() AND age(backend_xmin) > age(:xid::text::xid8::xid))"
+    " OR EXISTS (SELECT FROM pg_replication_slots WHERE age(xmin) > age(:xid::text::xid8::xid))"
 )
-"""Whether somebody still sees rows as they were before that transaction: then they cannot be removed."""
+"""Whether rows as they were before that transaction cannot be removed yet: somebody sees them, or has written
+before it and not ended, in whatever database and also prepared, or a replica may still ask for them."""
 SIZE = "SELECT pg_total_relation_size('content')"
 REWRITE = "VACUUM (FULL) content"
 PATIENT = {"statement_timeout": "0", "plan_cache_mode": "auto"}
