@@ -61,6 +61,8 @@ class Calls:
 
         `reserve` is an estimate of that usage: the step is refused before it is sent if the estimate, or what it
         would cost, would pass a limit; what is not used of it is given back. `UnpricedModel` if prices refuse `model`.
+        `kind` decides the retry policy. An attempt may take `timeout_s` seconds, or as long as the run. Awaiting it
+        raises what `fn` raises, `RunEnded`, `ScopeExhausted`, `AttemptTimedOut`, or `LedgerUnavailable`.
         """
         options = ModelOptions(args=args, kind=kind, model=model, reserve=reserve, timeout_s=timeout_s)
         return cross(self._engine, run, self._model_step(run, name, fn, is_async(fn), **options))
@@ -106,7 +108,11 @@ class Calls:
         kind: str = OperationKind.SEMANTIC_GUARD,
         timeout_s: float | None = None,
     ) -> Awaitable[Any]:
-        """Call `fn(run, **args)` as a guard: a check whose verdict the run depends on; it is charged no calls."""
+        """Call `fn(run, **args)` as a guard: a check whose verdict the run depends on; it is charged no calls.
+
+        What it returns is only handed on, so a verdict that is to stop something has to be acted on. The rest is as
+        with `model`.
+        """
         operation = prepare(run, "guard", name, fn, is_async(fn), args=args, purpose=kind, timeout_s=timeout_s)
         return cross(self._engine, run, operation)
 
@@ -150,7 +156,8 @@ class Calls:
         """Call `fn(run, **args)` as a tool; or `tool(run, fn)(**args)`, which keeps the tool's own typing (SPEC D11).
 
         `call_id` is the framework's id of the call, kept exactly as a label; `effect` is `read` or `write`.
-        `InvalidInput` if the tool has no limit: neither one of its own nor a default.
+        `InvalidInput` if the tool has no limit: neither one of its own nor a default. An attempt may take `timeout_s`
+        seconds, or as long as the run. Awaiting it raises what `fn` raises, `ToolDenied`, and the rest as with `model`.
         """
         labels = ToolLabels(call_id=call_id, tool_key=tool_key, effect=effect, timeout_s=timeout_s)
         if callable(name):

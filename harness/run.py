@@ -25,7 +25,15 @@ class Harness(Calls, Statements):
     """
 
     def __init__(self, journal: Journal, **settings: Unpack[Settings]) -> None:
-        """`settings` are the other fields of `harness.engine.Engine`: clocks, ids, capture, time-outs."""
+        """`settings` are given by keyword; `InvalidInput` names the one that is wrong.
+
+        `prices`, a `PriceTable`, reckon what model steps cost. `policies` are asked before each tool call, `observers`
+        are told of each attempt; one may take `hook_timeout_s` (5). `classifiers` tell the failures of a client by
+        type, for retry. `capture` says which content is kept. Asynchronous work may take `drain_timeout_s` (5) to stop
+        once its run has ended, the end of a run `close_timeout_s` (10) to become durable, and a boundary waits
+        `permit_timeout_s` (10) for room in the journal; all in seconds. `monotonic_clock`, `wall_clock`, `ids`,
+        `sleep` and `threads` are for tests: `ManualClock`.
+        """
         super().__init__(Engine(journal, **settings))
 
     def run(
@@ -47,10 +55,15 @@ class Harness(Calls, Statements):
         continues_run_id: str | None = None,
         traceparent: str | None = None,
     ) -> RunBlock:
-        """A run to enter with `async with`; `agent` is `name` or `name@version`. `InvalidInput` for any bad value.
+        """A run to enter with `async with`; `InvalidInput` names the value that is wrong.
 
         It has `timeout_s` seconds from when it is entered, but no longer than until `deadline`, such as that of the
-        run that it works for, here or in another process (`Deadline.from_header`).
+        run that it works for, here or in another process (`Deadline.from_header`). The block is left normally for
+        SUCCESS only: else with `RunEnded`, with what was raised in it, or with `TerminationNotRecorded`.
+
+        `run_id` is made up unless given, and never used twice. `query` is what was asked; its bytes count. `policies`
+        are those of retry; those of tools are the harness's. `agent` is `name` or `name@version`, `flow` a code; they
+        and all that follows are labels for whoever reads the record.
         """
         opening = open_run(
             self._engine,

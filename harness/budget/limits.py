@@ -29,7 +29,10 @@ _FIGURES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScopeLimits:
-    """How much one nested scope may use of what its run may; None leaves that to the run."""
+    """How much one nested scope may use of what its run may; None leaves that to the run.
+
+    The fields are those of `Limits`.
+    """
 
     model_calls: int | None = None
     tool_calls: int | None = None
@@ -86,7 +89,10 @@ class ScopeLimits:
 class Limits(ScopeLimits):
     """How much one run may use. Every figure is the caller's; there are no default numbers.
 
-    `per_tool_default=None` refuses every tool that `per_tool` does not name.
+    Each is a whole number from 1: calls, where each attempt is one; tokens; `run_bytes` of captured content;
+    `cost_micros`, millionths of the unit of the prices' currency; `repeated_calls` of one tool with equal arguments.
+    Those that may be None are then no limit, but `per_tool_default=None` refuses every tool that `per_tool` does not
+    name. `observe` names limits that only record: fields such as `tool_calls`, or `tool:NAME`, or `tool_default`.
     """
 
     model_calls: int

@@ -21,7 +21,10 @@ TOKENS_PRICED = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """What a million tokens of one model cost, in micro-units of the table's currency; 0 is free, not unknown."""
+    """What a million tokens of one model cost, in micro-units of the table's currency; 0 is free, not unknown.
+
+    Three dollars are `3_000_000`.
+    """
 
     input_micros_per_million: int
     output_micros_per_million: int

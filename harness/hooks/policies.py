@@ -34,7 +34,7 @@ class Decision:
 
     allowed: bool
     reason: str
-    """A code for the record, never a text, which could hold what the arguments hold."""
+    """A code for the record, such as `WRITES_ARE_OFF`: never a text, which could hold what the arguments hold."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.allowed, bool):

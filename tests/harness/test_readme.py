@@ -17,8 +17,10 @@ OPEN_ROOMS = ("block", "boundary", "budget", "concurrency", "hooks", "live", "sy
 """Packages whose modules the README names one by one."""
 
 
-def test_the_example_runs_and_prints_what_is_shown():
-    (_, example), (_, shown) = BLOCKS
+@pytest.mark.parametrize(
+    ("example", "shown"), [(example, shown) for (_, example), (_, shown) in zip(BLOCKS[::2], BLOCKS[1::2], strict=True)]
+)
+def test_each_example_runs_and_prints_what_is_shown(example: str, shown: str):
     done = subprocess.run([sys.executable, "-c", example], cwd=ROOT, capture_output=True, text=True, timeout=30)
     assert (done.stdout, done.stderr) == (shown, "")
 
