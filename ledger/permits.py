@@ -76,11 +76,15 @@ class Permits:
             self._granted -= 1
         self._grant()
 
-    def add_bytes(self, size_bytes: int) -> None:
-        """Bytes joined the queue; ends and terminations always may, so the bound can be passed by them."""
+    def add_bytes(self, size_bytes: int) -> int:
+        """Bytes joined the queue, and how many appends it has now.
+
+        Ends and terminations always may, so the bound can be passed by them.
+        """
         with self._lock:
             self._bytes += size_bytes
             self._appends += 1
+            return self._appends
 
     def remove_bytes(self, size_bytes: int) -> None:
         """Bytes left the queue."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import orjson
+
 from harness.content import SealedContent
-from harness.events import EVENT_TYPES, Event, RunEvent
+from harness.events import EVENT_TYPES, Event, RunEvent, parse_event
 from harness.ids import run_stream
 from harness.journal import Submission
 from ledger.bytes import body_hash, body_of
@@ -15,13 +17,26 @@ from ledger.errors import MisplacedEvent, TooLarge
 from ledger.sizes import MAX_CONTENT_BYTES
 
 
-@dataclass(frozen=True, slots=True)
 class PreparedEvent:
     """An event with the bytes that are stored of it."""
 
-    event: Event
-    body: bytes
-    hash: bytes
+    __slots__ = ("_event", "body", "hash")
+
+    def __init__(self, event: Event, body: bytes, hash_of_body: bytes) -> None:
+        self._event: Event | None = event
+        self.body = body
+        self.hash = hash_of_body
+
+    @property
+    def event(self) -> Event:
+        """What the bytes say."""
+        if self._event is None:
+            self._event = parse_event(orjson.loads(self.body))
+        return self._event
+
+    def shrink(self) -> None:
+        """Keep the bytes only, which take a fifth of the memory; the event is made anew of them when it is needed."""
+        self._event = None
 
 
 class PackedContent(NamedTuple):
@@ -59,6 +74,11 @@ class Append:
     def event_type(self) -> str:
         """The type of its first event, to name it by."""
         return self.events[0].event.type
+
+    def shrink(self) -> None:
+        """Take as little memory as possible, for a long wait."""
+        for prepared in self.events:
+            prepared.shrink()
 
 
 def prepare_event(event: Event) -> PreparedEvent:

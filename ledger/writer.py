@@ -30,6 +30,9 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+CROWDED_APPENDS = 512
+"""Where more wait, what comes keeps only its bytes meanwhile."""
+
 
 @dataclass(frozen=True, slots=True)
 class WriterLimits:
@@ -119,7 +122,8 @@ class Writer:
             return refused_in_child()
         future: Future[Recorded] = Future()
         future.set_running_or_notify_cancel()
-        self._permits.add_bytes(append.size_bytes)
+        if self._permits.add_bytes(append.size_bytes) > CROWDED_APPENDS:
+            append.shrink()
         self._put(Waiting(append, future))
         return future
 

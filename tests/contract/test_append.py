@@ -13,6 +13,7 @@ from harness.content import MAX_CONTENT_BYTES, SealedContent, encode_content
 from harness.errors import IllegalEvent
 from ledger import AppendConflict, EventIdReused, TooLarge
 from ledger.bytes import body_of, genesis_link, next_link
+from ledger.verifying import verify
 from tests.ledger.scripted import ScriptedRun, seal
 
 
@@ -280,3 +281,27 @@ async def test_one_bad_append_in_a_group_fails_alone_even_when_only_the_database
     assert futures[2].result().last_seq == 3
     assert futures[3].result().last_seq == 3
     assert not (await ledger.rebuild()).runs_changed
+
+
+async def test_what_was_appended_is_counted_and_nothing_waits_in_the_end(ledger):
+    run = ScriptedRun()
+    for submission in run.whole():
+        ledger.journal.submit(submission).result()
+    await ledger.open_session("session-2")  # the last one is counted once it was answered
+    measures = ledger.measures()
+    assert sum(measures.append_s.counts) == sum(1 for _ in ScriptedRun().whole())
+    assert (measures.load.queue_appends, measures.load.queue_bytes, measures.load.permits_granted) == (0, 0, 0)
+    assert measures.failed == {}
+
+
+async def test_what_waits_in_a_crowd_as_bytes_only_is_stored_as_it_was_said(database, ledger, monkeypatch):
+    for writer in ("ledger.writer", "ledger.store.postgres.writer"):
+        monkeypatch.setattr(f"{writer}.CROWDED_APPENDS", 0)
+    run = ScriptedRun()
+    for submission in run.whole():
+        last = ledger.journal.submit(submission)
+    assert last.result().last_seq == run.events_made
+    assert (await verify(database.url)).findings == ()
+    events = await ledger.reader.events("session-1", "run-1")
+    said = [event for submission in ScriptedRun().whole() for event in submission.events]
+    assert [event.body for event in events] == [body_of(event) for event in said]

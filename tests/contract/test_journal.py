@@ -258,14 +258,3 @@ def lose_on_a_servers_full_disk(journal, outsider, submissions):
 def enlarged(submission):
     """The submission with a content that needs new pages."""
     return submission._replace(contents=(*submission.contents, seal(random.Random(7).randbytes(100_000))))
-
-
-async def test_what_was_appended_is_counted_and_nothing_waits_in_the_end(ledger):
-    run = ScriptedRun()
-    for submission in run.whole():
-        ledger.journal.submit(submission).result()
-    await ledger.open_session("session-2")  # the last one is counted once it was answered
-    measures = ledger.measures()
-    assert sum(measures.append_s.counts) == sum(1 for _ in ScriptedRun().whole())
-    assert (measures.load.queue_appends, measures.load.queue_bytes, measures.load.permits_granted) == (0, 0, 0)
-    assert measures.failed == {}

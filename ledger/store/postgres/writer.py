@@ -31,7 +31,7 @@ from ledger.store.postgres.faults import violated
 from ledger.store.postgres.link import Link
 from ledger.store.postgres.place import PostgresPlace
 from ledger.store.postgres.thread import LoopThread
-from ledger.writer import WriterLimits
+from ledger.writer import CROWDED_APPENDS, WriterLimits
 
 log = logging.getLogger(__name__)
 
@@ -109,7 +109,8 @@ class PostgresWriter:
             return refused_in_child()
         future: Future[Recorded] = Future()
         future.set_running_or_notify_cancel()
-        self._permits.add_bytes(append.size_bytes)
+        if self._permits.add_bytes(append.size_bytes) > CROWDED_APPENDS:
+            append.shrink()
         self._put(Waiting(append, future))
         return future
 
