@@ -62,6 +62,8 @@ def connect(path: Path, timeout_s: float = LOCK_TIMEOUT_S) -> sqlite3.Connection
             connection.execute("PRAGMA journal_mode = WAL")
             for pragma in PRAGMAS:
                 connection.execute(pragma)
+            # With the first read a file that had no log until now, as a copy has none, gets one.
+            connection.execute("PRAGMA schema_version").fetchone()
         except sqlite3.Error:
             connection.close()
             raise
