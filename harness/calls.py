@@ -210,13 +210,25 @@ class Calls:
 
         def call(*args: Any, **kwargs: Any) -> Any:
             try:
-                named = signature.bind(*args, **kwargs).arguments
+                named = _by_name(signature.bind(*args, **kwargs))
             except TypeError as error:
                 raise TypeError(f"{name_of(fn)}() {error}") from None
             operation = tool_operation(run, name_of(fn), fn, named, **labels)
             return cross(self._engine, run, operation._replace(call=lambda inside: fn(inside, *args, **kwargs)))
 
         return call
+
+
+def _by_name(bound: inspect.BoundArguments) -> dict[str, Any]:
+    """The arguments as a call by name has them: those of `**options` under their own names, where policies look."""
+    named = dict(bound.arguments)
+    for parameter in bound.signature.parameters.values():
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            options = named.pop(parameter.name, {})
+            if twice := options.keys() & named.keys():
+                raise TypeError(f"got {min(twice)!r} twice, by position and by name")
+            named |= options
+    return named
 
 
 def _batched(run: RunContext, index: int, call: ToolCall) -> Operation:

@@ -25,6 +25,13 @@ from harness.retry import Classifier
 
 MIN_PERMIT_TIMEOUT_S = 0.001
 """At the deadline a permit is still asked for, since a refusal is recorded too."""
+PORTS = {
+    "journal": (("request_permit", "submit", "watch"), "a Journal (MemoryJournal(), ledger.journal)"),
+    "monotonic_clock": (("now_ns",), "a MonotonicClock (SystemMonotonicClock(), ManualClock())"),
+    "wall_clock": (("now_us",), "a WallClock (SystemWallClock(), ManualClock())"),
+    "ids": (("run_id", "writer_id", "salt", "fraction"), "an IdSource (RandomIds())"),
+}
+"""What an application may bring of its own, what each must have, and examples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +62,18 @@ class Engine:
     """How long one observer or policy may take."""
 
     def __post_init__(self) -> None:
-        if not all(callable(getattr(self.journal, name, None)) for name in ("request_permit", "submit", "watch")):
-            raise InvalidInput(
-                "journal", f"must be a Journal (MemoryJournal(), ledger.journal), not {type(self.journal).__name__}"
-            )
+        for name, (methods, examples) in PORTS.items():
+            port = getattr(self, name)
+            if not all(callable(getattr(port, method, None)) for method in methods):
+                raise InvalidInput(name, f"must be {examples}, not {type(port).__name__}")
         for name in ("close_timeout_s", "drain_timeout_s", "permit_timeout_s", "hook_timeout_s"):
             check_timeout(name, getattr(self, name))
-        for name in ("observers", "policies"):
+        for name in ("observers", "policies", "classifiers"):
             object.__setattr__(self, name, check_hooks(name, getattr(self, name)))
         if not isinstance(self.prices, PriceTable | None):
             raise InvalidInput("prices", f"must be a PriceTable, not {type(self.prices).__name__}")
+        if not isinstance(self.capture, CapturePolicy):
+            raise InvalidInput("capture", f"must be a CapturePolicy, not {type(self.capture).__name__}")
         build_models()
 
     def check_priced(self, limits: ScopeLimits) -> None:

@@ -90,7 +90,12 @@ ENGINES: Table = [
         for bad in [*NO_SECONDS, None]
     ),
     *(({"prices": bad}, "prices", f"not {type(bad).__name__}") for bad in NO_POLICIES),
-    *(({name: bad}, name, "must be a tuple") for name in ("observers", "policies") for bad in (None, "x", say)),
+    *(
+        ({name: bad}, name, "must be a tuple")
+        for name in ("observers", "policies", "classifiers")
+        for bad in (None, "x", say)
+    ),
+    *(({name: 3}, name, "must be a") for name in ("monotonic_clock", "wall_clock", "ids", "capture")),
 ]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness import Harness, InvalidInput, OperationKind, RunContext, ToolCallKeyFactory
+from harness import Decision, Harness, InvalidInput, OperationKind, RunContext, ToolCallKeyFactory
 from tests.harness.fakes import HandJournal, each, limits, only, say, say_on_thread, types
 
 
@@ -41,7 +41,27 @@ async def test_the_curried_form_records_and_calls_as_the_tool_is_declared(
     began = only(journal.events("r"), "attempt.started")
     assert (began.name, began.call_id, began.effect) == ("search", "call_0", "read")
     recorded = journal.contents[began.input_digest].data
-    assert recorded == b'{"pattern":"OOM","paths":["a","b"],"limit":2,"options":{"before":1}}'
+    assert recorded == b'{"pattern":"OOM","paths":["a","b"],"limit":2,"before":1}'
+
+
+async def test_what_the_curried_form_takes_by_name_is_what_a_policy_sees(journal: HandJournal):  # D11
+    asked: list[Any] = []
+
+    def note(request: Any) -> Decision:
+        asked.append(dict(request.arguments))
+        return Decision(True, "NOTED")
+
+    async def remove(run: RunContext, /, **options: object) -> None: ...
+
+    async def pick(run: RunContext, path: str, /, **options: object) -> None: ...
+
+    harness = Harness(journal, policies=(note,))
+    async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
+        await harness.tool(run, remove)(path="/etc")
+        await harness.tool(run, "remove", remove, args={"path": "/etc"})
+        with pytest.raises(TypeError, match="path"):
+            harness.tool(run, pick)("a", path="b")
+    assert asked == [{"path": "/etc"}, {"path": "/etc"}]
 
 
 async def test_a_wrong_call_of_the_curried_form_is_an_error_before_any_boundary(

@@ -101,7 +101,7 @@ async def test_a_policy_sees_the_call_and_can_change_nothing_of_it(journal):
     (request,) = seen
     assert (request.session_id, request.run_id, request.name) == ("s", "r", "say")
     assert (request.effect, request.call_id, request.tool_key) == ("write", "c", "k")
-    assert request.arguments == {"args": {"n": 1}}
+    assert request.arguments == {"n": 1}
 
 
 async def test_models_and_guards_ask_no_policy(journal):
