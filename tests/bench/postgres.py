@@ -97,8 +97,8 @@ async def _many(ledger: Ledger, pool: asyncpg.Pool[Any], run_count: int) -> Figu
     value_ms: list[float] = []
     reference_ms: list[float] = []
     for round_no in range(ROUNDS):
-        made = [[_boundary(run) for _ in range(each)] for run in runs]
-        value_ms.append(await _all_at_once([partial(_append_each, ledger, boundaries) for boundaries in made]))
+        made = [[boundary_of(run) for _ in range(each)] for run in runs]
+        value_ms.append(await _all_at_once([partial(append_each, ledger, boundaries) for boundaries in made]))
         plain = [partial(_insert_each, pool, run.run_id, round_no * each, each) for run in runs]
         reference_ms.append(await _all_at_once(plain))
     per_boundary = each * run_count
@@ -108,12 +108,14 @@ async def _many(ledger: Ledger, pool: asyncpg.Pool[Any], run_count: int) -> Figu
     return figure(name, "ms", values[0], reference, values[1], goal=THROUGHPUT_GOAL)
 
 
-def _boundary(run: ScriptedRun) -> tuple[Submission, Submission]:
+def boundary_of(run: ScriptedRun) -> tuple[Submission, Submission]:
+    """Both appends of one boundary."""
     tool, number = run.attempt(), run.events_made
     return tool.start(f"in {number}".ljust(400)), tool.succeed(f"out {number}".ljust(400))._replace(is_awaited=False)
 
 
-async def _append_each(ledger: Ledger, boundaries: Sequence[tuple[Submission, Submission]]) -> None:
+async def append_each(ledger: Ledger, boundaries: Sequence[tuple[Submission, Submission]]) -> None:
+    """Cross them, one after the other."""
     for start, end in boundaries:
         await asyncio.wrap_future(ledger.journal.submit(start))
         last = ledger.journal.submit(end)

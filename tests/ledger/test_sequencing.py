@@ -7,7 +7,7 @@ import asyncpg
 import pytest
 
 from ledger import Ledger, LedgerReader
-from ledger.store.postgres.sequencing import Sequencer, sequence
+from ledger.store.postgres.sequencing import Sequencer, here_of, sequence
 from tests.contract.test_following import record, take
 from tests.ledger.scripted import ScriptedRun
 
@@ -52,7 +52,7 @@ async def write_runs(ledger, number, count=5):
 async def sequence_all(connection, limit=5_000):
     numbered = 0
     while True:
-        added, has_more = await sequence(connection, limit)
+        added, has_more = await sequence(connection, await here_of(connection), limit)
         numbered += added
         if not has_more:
             return numbered
@@ -109,7 +109,7 @@ async def test_sixteen_writers_two_ledgers_and_two_more_sequencers_make_one_orde
 
         async def keep_sequencing(connection):
             while not is_done:
-                await sequence(connection, 7)
+                await sequence(connection, await here_of(connection), 7)
 
         extra = [asyncio.ensure_future(keep_sequencing(connection)) for connection in (first, second)]
         async with await LedgerReader.open(postgres_url) as reader:
@@ -174,7 +174,7 @@ async def test_while_another_sequencer_is_at_work_one_does_nothing(postgres_url,
         async with holding.transaction():
             await holding.fetch("SELECT * FROM tree_head FOR UPDATE")
             await write_runs(ledger, 1, 1)
-            assert await sequence(other) == (0, False)
+            assert await sequence(other, await here_of(other)) == (0, False)
             assert await ledger.reader.last_leaf() == -1
         events = await other.fetchval("SELECT count(*) FROM event")
         assert len(await take(ledger.reader.follow(), events)) == events

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from typing import Any
+from typing import Any, NamedTuple
 
 import asyncpg
 
@@ -24,8 +24,8 @@ log = logging.getLogger(__name__)
 
 POLL_S = 0.1
 """How often it is looked for what other processes have appended; this one's own appends are numbered at once."""
-REST_S = 0.02
-"""Between two passes."""
+REST_S = 0.05
+"""Between two passes, which take their share of the server while others append."""
 EVENTS_AT_ONCE = 5_000
 """Numbered in one pass, and the rest of the last transaction among them."""
 
@@ -43,7 +43,6 @@ IS_BEHIND = (
     " OR (SELECT system_identifier FROM tree_head) <> (SELECT system_identifier FROM pg_control_system())"
 )
 TAKE_HEAD = "SELECT watermark::text, system_identifier FROM tree_head FOR UPDATE SKIP LOCKED"
-CLUSTER = "SELECT system_identifier FROM pg_control_system()"
 SEQUENCE = """
 WITH bound AS (
     SELECT xid FROM event WHERE xid >= $1::text::xid8 ORDER BY xid OFFSET $2 LIMIT 1
@@ -61,33 +60,38 @@ UPDATE tree_head SET size = size + (SELECT count(*) FROM added), system_identifi
         pg_snapshot_xmin(pg_current_snapshot()),
         (SELECT (xid::text::numeric + 1)::text::xid8 FROM bound)
     )
-RETURNING size, (SELECT count(*) FROM added) AS added, EXISTS (SELECT FROM bound) AS is_full
+RETURNING (SELECT count(*) FROM added) AS added, EXISTS (SELECT FROM bound) AS is_full,
+    CASE WHEN EXISTS (SELECT FROM added) THEN pg_notify($4, size::text) END
 """
-NOTIFY = "SELECT pg_notify($1, $2)"
-SCHEMA = "SELECT current_schema()::text"
+HERE = "SELECT current_schema()::text, system_identifier FROM pg_control_system()"
 
 
-async def channel(connection: asyncpg.Connection[Any]) -> str:
+class Here(NamedTuple):
+    """Facts of a connection."""
+
+    channel: str
     """Where the sequencers of this schema tell how far they have come."""
-    schema = str(await connection.fetchval(SCHEMA))
-    return f"tachograph_{hashlib.sha256(schema.encode()).hexdigest()[:16]}"
+    cluster: int
 
 
-async def sequence(connection: asyncpg.Connection[Any], limit: int = EVENTS_AT_ONCE) -> tuple[int, bool]:
+async def here_of(connection: asyncpg.Connection[Any]) -> Here:
+    """They stay for as long as the connection does."""
+    ((schema, cluster),) = await connection.fetch(HERE)
+    return Here(f"tachograph_{hashlib.sha256(schema.encode()).hexdigest()[:16]}", cluster)
+
+
+async def sequence(connection: asyncpg.Connection[Any], here: Here, limit: int = EVENTS_AT_ONCE) -> tuple[int, bool]:
     """How many events were numbered, and whether there are more; none while another sequencer is at work."""
     async with connection.transaction():
         head = await connection.fetchrow(TAKE_HEAD)
         if head is None:
             return 0, False
         watermark, cluster = head
-        here = await connection.fetchval(CLUSTER)
-        if cluster != here:
+        if cluster != here.cluster:
             # Transaction numbers are of one cluster; in another one every event may be without its number.
             watermark = "0"
-        done = await connection.fetchrow(SEQUENCE, watermark, limit, here)
+        done = await connection.fetchrow(SEQUENCE, watermark, limit, here.cluster, here.channel)
         assert done is not None, "the head is there"
-        if done["added"]:
-            await connection.execute(NOTIFY, await channel(connection), str(done["size"]))
         return done["added"], done["is_full"]
 
 
@@ -98,6 +102,7 @@ class Sequencer:
         self._link = Link(place, BY_INDEX)
         self._bell = bell
         self._task: asyncio.Task[None] | None = None
+        self._here: Here | None = None
         self._is_stopping = False
 
     def start(self) -> None:
@@ -118,19 +123,23 @@ class Sequencer:
             while not self._is_stopping:
                 timer = loop.call_later(POLL_S, rung.set)
                 await rung.wait()
+                has_written = timer.when() > loop.time()
                 timer.cancel()
                 rung.clear()
-                await self._pass()
+                await self._pass(has_written)
                 await asyncio.sleep(REST_S)
         finally:
             self._bell.leave(rung)
 
-    async def _pass(self) -> None:
+    async def _pass(self, has_written: bool) -> None:
+        """Number what is there; where this process has not written, it is looked first whether there is anything."""
         try:
             connection = await self._link.connection()
-            has_more = bool(await connection.fetchval(IS_BEHIND))
+            self._here = self._here or await here_of(connection)
+            has_more = has_written or bool(await connection.fetchval(IS_BEHIND))
             while has_more:
-                _, has_more = await sequence(connection)
+                _, has_more = await sequence(connection, self._here)
         except FAULTS as error:
             self._link.drop()
+            self._here = None
             log.warning("events could not be given their public order: %s", error)

@@ -13,7 +13,7 @@ from ledger.leaves import LeafQueries
 from ledger.schema import Id, Int, event
 from ledger.store.postgres.faults import FAULTS, unavailable
 from ledger.store.postgres.place import PostgresPlace
-from ledger.store.postgres.sequencing import channel
+from ledger.store.postgres.sequencing import here_of
 
 POLL_S = 1.0
 """How often it is looked even though nobody says anything."""
@@ -53,6 +53,7 @@ class PostgresTail:
     async def _listen(self) -> None:
         try:
             self._connection = await self._place.connect()
-            await self._connection.add_listener(await channel(self._connection), lambda *_: self._told.set())
+            here = await here_of(self._connection)
+            await self._connection.add_listener(here.channel, lambda *_: self._told.set())
         except FAULTS as error:
             raise LedgerUnreadable(self._place, f"cannot be followed: {unavailable(error).problem}") from error
