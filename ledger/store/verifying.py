@@ -19,8 +19,8 @@ from ledger.rebuild import Kind, Rebuilt
 from ledger.store import statements
 from ledger.store.probe import connect_to_read, require_current
 from ledger.store.rebuilding import compare_page
-from ledger.verifying import contents
 from ledger.verifying.chain import Chain
+from ledger.verifying.contents import Contents
 from ledger.verifying.findings import FINDINGS_MAX, Finding
 from ledger.verifying.verify import Checked
 
@@ -32,10 +32,10 @@ PAGE_EVENTS = 500
 COUNT_STREAMS = "SELECT count(*) FROM stream"
 STREAMS_AFTER = f"SELECT {', '.join(StreamRow._fields)} FROM stream WHERE stream_id > ? ORDER BY stream_id LIMIT ?"  # noqa: S608
 STREAM_EVENTS = f"SELECT {', '.join(EventRow._fields)} FROM event WHERE stream_id = ? ORDER BY seq"  # noqa: S608 - ours
-STREAM_CONTENTS = f"SELECT {', '.join(ContentRow._fields)} FROM content WHERE stream_id = ? ORDER BY digest"  # noqa: S608
-NOT_THERE = (
-    "SELECT value FROM json_each(?) WHERE NOT EXISTS"
-    " (SELECT 1 FROM content WHERE content.stream_id = ? AND content.digest = value)"
+STREAM_CONTENTS = f"SELECT erased_seq, {', '.join(ContentRow._fields)} FROM content WHERE stream_id = ? ORDER BY digest"  # noqa: S608
+NOT_STORED = (
+    "SELECT value, state FROM json_each(?) LEFT JOIN content ON content.stream_id = ? AND content.digest = value"
+    " WHERE state IS NOT 'stored'"
 )
 POSITIONS = "SELECT count(*), coalesce(min(pos), 1), coalesce(max(pos), 0) FROM event"
 OF_NO_STREAM = (
@@ -92,17 +92,14 @@ def _check_stream(ledger_id: str, stream_id: str, ledger: sqlite3.Connection) ->
         chain = Chain(ledger_id, StreamRow(*ledger.execute(statements.STREAM, (stream_id,)).fetchone()))
         for page in _pages(ledger.execute(STREAM_EVENTS, (stream_id,))):
             named = chain.add_page(page)
-            missing = ledger.execute(NOT_THERE, (orjson.dumps(list(named)).decode(), stream_id))
-            chain.missing(named, [digest for (digest,) in missing])
+            chain.look(named, ledger.execute(NOT_STORED, (orjson.dumps(list(named)).decode(), stream_id)))
         chain.end()
+        contents = Contents(chain)
+        for erased_seq, *row in ledger.execute(STREAM_CONTENTS, (stream_id,)):
+            contents.add(ContentRow(*row), erased_seq)
+        contents.end()
         findings = [] if chain.finding is None else [chain.finding]
-        content_count = 0
-        for row in ledger.execute(STREAM_CONTENTS, (stream_id,)):
-            content_count += 1
-            finding = contents.check(ContentRow(*row))
-            if finding is not None and len(findings) < FINDINGS_MAX:
-                findings.append(finding)
-        return Checked(stream_id, chain.event_count, content_count, tuple(findings))
+        return Checked(stream_id, chain.event_count, contents.count, (*findings, *contents.findings))
     finally:
         ledger.execute("ROLLBACK")
 

@@ -60,6 +60,7 @@ async def test_it_hears_how_far_it_is(recorded, database):
     assert heard[-1] == (6, 6)
 
 
+LOSE_BYTES = "UPDATE content SET state = 'digest_only', data = NULL WHERE stream_id = 'r:run-1' AND data IS NOT NULL"
 SPOILED = {
     "a body": ("event", "UPDATE event SET body = ? WHERE stream_id = 'r:run-1' AND seq = 3", "body_changed", 3),
     "a time": ("event", "UPDATE event SET recorded_us = 7 WHERE stream_id = 'r:run-1' AND seq = 4", "link_broken", 4),
@@ -71,6 +72,9 @@ SPOILED = {
                   "content_damaged", None),
     "a lost content": ("content", "DELETE FROM content WHERE stream_id = 'r:run-1'", "content_missing", 1),
     "a salt": ("content", "UPDATE content SET salt = ? WHERE stream_id = 'r:run-1'", "content_damaged", None),
+    "bytes that are gone": ("content", LOSE_BYTES, "content_missing", 1),
+    "a session": ("stream", "UPDATE stream SET session_id = 'session-9' WHERE stream_id = 'r:run-1'",
+                  "stream_identity", 1),
     "a row": ("diagnosis_run", "UPDATE diagnosis_run SET status = 'FAILED' WHERE run_id = 'run-1'",
               "row_differs", None),
     "a lost row": ("agent_step", "DELETE FROM agent_step WHERE run_id = 'run-1'", "row_differs", None),
@@ -88,6 +92,30 @@ async def test_what_somebody_changed_is_found_where_it_is(recorded, database, pl
     found = [finding for finding in report.findings if finding.problem == problem]
     assert {finding.stream_id for finding in found} == {"r:run-1"}
     assert found[0].seq == seq
+
+
+ERASED = "UPDATE content SET state = 'erased', data = NULL, salt = NULL, encoding = NULL, erased_seq = {seq}"
+
+
+@pytest.mark.parametrize("seq", ["NULL", "3", "99"])
+async def test_contents_that_were_erased_without_an_event_are_named_though_no_trigger_minds(
+    recorded, database, plain, seq
+):  # E9, E10
+    plain().execute(f"{ERASED.format(seq=seq)} WHERE stream_id = 'r:run-1'")
+    findings = (await verify(database.url)).findings
+    assert {(finding.problem, finding.stream_id) for finding in findings} == {("content_damaged", "r:run-1")}
+    assert all("no event says so" in finding.detail for finding in findings)
+
+
+async def test_a_content_that_hides_behind_the_erasure_of_others_is_found(ledger, recorded, database, plain):  # E9, E10
+    (digest,) = plain().execute("SELECT max(digest) FROM content WHERE stream_id = 'r:run-1'").fetchone()
+    await ledger.erase(run=("session-1", "run-1"), digest=digest)
+    assert (await verify(database.url)).findings == ()
+    outsider = plain()
+    (seq,) = outsider.execute("SELECT erased_seq FROM content WHERE state = 'erased'").fetchone()
+    outsider.execute(f"{ERASED.format(seq=seq)} WHERE stream_id = 'r:run-1' AND state = 'stored'")
+    (finding,) = (await verify(database.url)).findings
+    assert (finding.problem, finding.stream_id, finding.seq) == ("content_damaged", "r:run-1", seq)
 
 
 async def test_a_field_that_differs_is_named(recorded, database, plain):  # E1

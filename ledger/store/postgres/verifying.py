@@ -18,8 +18,8 @@ from ledger.store.postgres.probe import require_current
 from ledger.store.postgres.reads import READ_ONLY
 from ledger.store.postgres.rebuilding import PostgresSource, numbered
 from ledger.store.verifying import PAGE_EVENTS, PAGE_STREAMS
-from ledger.verifying import contents
 from ledger.verifying.chain import Chain
+from ledger.verifying.contents import Contents
 from ledger.verifying.findings import FINDINGS_MAX, Finding
 from ledger.verifying.verify import Checked
 
@@ -30,13 +30,14 @@ SMALL_BYTES = 65_536
 """Contents of more are fetched one by one."""
 STREAM_CONTENTS = (
     f"SELECT CASE WHEN octet_length(data) > {SMALL_BYTES} THEN NULL ELSE data END AS small,"  # noqa: S608 - ours
-    f" octet_length(data) > {SMALL_BYTES} AS is_big, {', '.join(f for f in ContentRow._fields if f != 'data')}"
+    f" octet_length(data) > {SMALL_BYTES} AS is_big, erased_seq,"
+    f" {', '.join(f for f in ContentRow._fields if f != 'data')}"
     " FROM content WHERE stream_id = $1 ORDER BY digest"
 )
 CONTENT_DATA = "SELECT data FROM content WHERE stream_id = $1 AND digest = $2"
-NOT_THERE = (
-    "SELECT named FROM unnest($1::text[]) AS named WHERE NOT EXISTS"
-    " (SELECT FROM content WHERE content.stream_id = $2 AND content.digest = named)"
+NOT_STORED = (
+    "SELECT named, state FROM unnest($1::text[]) AS named"
+    " LEFT JOIN content ON content.stream_id = $2 AND content.digest = named WHERE state IS DISTINCT FROM 'stored'"
 )
 
 
@@ -87,22 +88,18 @@ class PostgresVerifiable:
             events = await self._connection.cursor(STREAM_EVENTS, stream_id)
             while page := await events.fetch(PAGE_EVENTS):
                 named = chain.add_page(page)
-                missing = await self._connection.fetch(NOT_THERE, list(named), stream_id)
-                chain.missing(named, [digest for (digest,) in missing])
+                chain.look(named, await self._connection.fetch(NOT_STORED, list(named), stream_id))
             chain.end()
-            content_count, findings = await self._check_contents(stream_id)
-        found = ([] if chain.finding is None else [chain.finding]) + findings
-        return Checked(stream_id, chain.event_count, content_count, tuple(found))
+            contents = Contents(chain)
+            await self._add_contents(stream_id, contents)
+        findings = [] if chain.finding is None else [chain.finding]
+        return Checked(stream_id, chain.event_count, contents.count, (*findings, *contents.findings))
 
-    async def _check_contents(self, stream_id: str) -> tuple[int, list[Finding]]:
-        count, findings = 0, list[Finding]()
+    async def _add_contents(self, stream_id: str, contents: Contents) -> None:
         async for row in self._connection.cursor(STREAM_CONTENTS, stream_id, prefetch=PAGE_STREAMS):
-            count += 1
             fields = dict(row)
-            data = fields.pop("small")
+            data, erased_seq = fields.pop("small"), fields.pop("erased_seq")
             if fields.pop("is_big"):
                 data = await self._connection.fetchval(CONTENT_DATA, stream_id, row["digest"])
-            finding = contents.check(ContentRow(data=data, **fields))
-            if finding is not None and len(findings) < FINDINGS_MAX:
-                findings.append(finding)
-        return count, findings
+            contents.add(ContentRow(data=data, **fields), erased_seq)
+        contents.end()
