@@ -148,13 +148,16 @@ class Draft:
         """Where the run stands, with what was taken here already; None if there is no such run."""
         return self.runs.get(run_id) or self.log.head(run_id)
 
-    def append(self, append: Append) -> Recorded:
-        """Take the append, or find that it was taken before; raises what the future of `Journal.submit` fails with."""
+    def append(self, append: Append, *, looks: bool = True) -> Recorded:
+        """Take the append, or find that it was taken before; raises what the future of `Journal.submit` fails with.
+
+        Where it `looks` not whether it is stored already, what is stored twice is refused by the database.
+        """
         head = self.head(append.run_id)
         if head is not None:
             if head.session_id != append.session_id:
                 raise RunIdTaken(append.run_id)
-            known = self.find(append.stream_id, append.events)
+            known = self.find(append.stream_id, append.events, looks=looks)
             if known is not None:
                 return known
         check(append, head, self.setting.owner_id)
@@ -207,10 +210,10 @@ class Draft:
         of_head = (head.seq, head.link, head.owner_id, head.owner_epoch)
         return StreamRow(run_stream(run_id), "run", head.session_id, run_id, *of_head)
 
-    def find(self, stream_id: str, events: Sequence[PreparedEvent]) -> Recorded | None:
+    def find(self, stream_id: str, events: Sequence[PreparedEvent], *, looks: bool = True) -> Recorded | None:
         """Where the very same events are already, in the log or among what was taken here."""
         event_ids = [prepared.event.event_id for prepared in events]
-        found = self.log.stored(stream_id, event_ids)
+        found = self.log.stored(stream_id, event_ids) if looks else {}
         if self._taken:
             taken = ((event_id, self._taken.get((stream_id, event_id))) for event_id in event_ids)
             found |= {event_id: event for event_id, event in taken if event is not None}

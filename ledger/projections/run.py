@@ -53,13 +53,10 @@ class RunProjection(NamedTuple):
     @property
     def row(self) -> RunRow:
         """The run's row."""
-        state, started, end = self.state, self.started, self.terminated
+        state, started = self.state, self.started
         return RunRow(
             run_id=state.run_id,
             session_id=state.session_id,
-            status=state.outcome,
-            outcome_reason=state.reason,
-            agent_flow=state.flow,
             agent=started.agent,
             agent_version=started.agent_version,
             actor=started.actor,
@@ -70,32 +67,43 @@ class RunProjection(NamedTuple):
             traceparent=started.traceparent,
             policy_digest=started.policy_digest,
             limits=canonical(dict(state.limits)),
-            usage=canonical(dict(state.usage)),
-            usage_unknown_count=state.usage_unknown_count,
             timeout_us=state.timeout_us,
             created_us=state.started_us,
-            updated_us=self.updated_us,
-            ended_us=state.ended_us,
-            elapsed_us=state.ended_elapsed_us,
-            cancel_reason=state.cancel_signalled or state.cancel_requested,
             query_digest=started.query_digest,
-            answer_digest=self.answer_digest,
-            error_type=end.error_type if end else None,
-            error_digest=end.error_digest if end else None,
-            refused=_refused(state),
-            degraded=int(self.orchestration.finished is not None and self.orchestration.finished.degraded),
-            step_count=self.step_count,
-            tool_call_count=self.tool_call_count,
-            self_evaluation=_evaluation(self.evaluations),
-            feedback=_feedback(self.feedback),
             fold_version=FOLD_VERSION,
-            orchestration_trace=self.orchestration.as_json(),
             currency=started.currency,
             price_table=started.price_table,
-            cost_unknown_count=state.cost_unknown_count if state.is_priced else None,
-            reserved=_amounts(reserved_in(state)),
-            incidents=_amounts(self.incidents),
+            **self.moving,
         )
+
+    @property
+    def moving(self) -> dict[str, Any]:
+        """What of the row changes after the run's first event: all columns but `RUN_FIXED`."""
+        state, end = self.state, self.terminated
+        return {
+            "status": state.outcome,
+            "outcome_reason": state.reason,
+            "agent_flow": state.flow,
+            "usage": canonical(dict(state.usage)),
+            "usage_unknown_count": state.usage_unknown_count,
+            "updated_us": self.updated_us,
+            "ended_us": state.ended_us,
+            "elapsed_us": state.ended_elapsed_us,
+            "cancel_reason": state.cancel_signalled or state.cancel_requested,
+            "answer_digest": self.answer_digest,
+            "error_type": end.error_type if end else None,
+            "error_digest": end.error_digest if end else None,
+            "refused": _refused(state),
+            "degraded": int(self.orchestration.finished is not None and self.orchestration.finished.degraded),
+            "step_count": self.step_count,
+            "tool_call_count": self.tool_call_count,
+            "self_evaluation": _evaluation(self.evaluations),
+            "feedback": _feedback(self.feedback),
+            "orchestration_trace": self.orchestration.as_json(),
+            "cost_unknown_count": state.cost_unknown_count if state.is_priced else None,
+            "reserved": _amounts(reserved_in(state)),
+            "incidents": _amounts(self.incidents),
+        }
 
 
 @dataclass(slots=True)
@@ -103,6 +111,8 @@ class Changes:
     """Rows to write, the last state of each; one of these serves any number of events and runs."""
 
     runs: dict[str, RunProjection] = field(default_factory=dict)
+    begun: set[str] = field(default_factory=set)
+    """Those of the runs that have no row yet."""
     steps: dict[tuple[str, int], StepRow] = field(default_factory=dict)
     tools: dict[tuple[str, int], ToolRow] = field(default_factory=dict)
     cases: dict[str, CaseRow] = field(default_factory=dict)
@@ -121,6 +131,7 @@ class Changes:
     def merge(self, other: Changes) -> None:
         """Take over what `other` has, which came later."""
         self.runs |= other.runs
+        self.begun |= other.begun
         self.steps |= other.steps
         self.tools |= other.tools
         self.cases |= other.cases
@@ -134,6 +145,7 @@ def project(run: RunProjection | None, event: e.Event, changes: Changes) -> RunP
         state = evolve(None, event)
         assert isinstance(event, e.RunStarted), "the state's fold begins with run.started only"
         run = RunProjection(state, event, event.occurred_us)
+        changes.begun.add(state.run_id)
         changes.share(SessionShare(event.session_id, event.occurred_us, event.occurred_us, 0))
     else:
         updated_us = max(run.updated_us, event.occurred_us)

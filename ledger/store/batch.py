@@ -75,23 +75,27 @@ class Batch(Draft):
         """Write all that was taken."""
         new: list[StreamRow] = list(self.sessions.values())
         moved: list[tuple[object, ...]] = []
+        disowned: list[tuple[object, ...]] = []
         for run_id, head in self.runs.items():
             if run_id in self.begun:
                 new.append(self.run_row(run_id))
+            elif head.owner_id is not None:
+                moved.append((head.seq, head.link, run_stream(run_id)))
             else:
-                moved.append((head.seq, head.link, head.owner_id, head.owner_epoch, run_stream(run_id)))
+                disowned.append((head.seq, head.link, None, head.owner_epoch, run_stream(run_id)))
         added = Counter(event.stream_id for event in self.events) if self.others else {}
         for stream_id, row in self.others.items():
             if row.head_seq == added[stream_id]:
                 new.append(row)
             else:
-                moved.append((row.head_seq, row.head_link, row.owner_id, row.owner_epoch, stream_id))
+                moved.append((row.head_seq, row.head_link, stream_id))
         write_rows(self.connection, statements.INSERT_STREAM, new)
         events = [(pos, *event) for pos, event in enumerate(self.events, self._last_pos + 1)]
         write_rows(self.connection, statements.INSERT_EVENT, events)
         reached("between rows")
         write_rows(self.connection, statements.INSERT_CONTENT, self.contents)
-        write_rows(self.connection, statements.UPDATE_STREAM, moved)
+        write_rows(self.connection, statements.MOVE_STREAM, moved)
+        write_rows(self.connection, statements.UPDATE_STREAM, disowned)
         write_changes(self.connection, self.changes)
 
     def committed(self) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ledger.projections.run import Changes
 from ledger.store import statements
 
+Values = Sequence[object] | Mapping[str, object]
 
-def write_rows(connection: sqlite3.Connection, statement: str, rows: Sequence[Sequence[object]]) -> None:
+
+def write_rows(connection: sqlite3.Connection, statement: str, rows: Sequence[Values]) -> None:
     """Run the statement for each row."""
     if len(rows) == 1:
         connection.execute(statement, rows[0])
@@ -19,7 +21,10 @@ def write_rows(connection: sqlite3.Connection, statement: str, rows: Sequence[Se
 
 def write_changes(connection: sqlite3.Connection, changes: Changes) -> None:
     """Bring the projections up to date."""
-    write_rows(connection, statements.UPSERT_RUN, [run.row for run in changes.runs.values()])
+    new = [run.row for run_id, run in changes.runs.items() if run_id in changes.begun]
+    write_rows(connection, statements.UPSERT_RUN, new)
+    moved = [run.moving | {"run_id": run_id} for run_id, run in changes.runs.items() if run_id not in changes.begun]
+    write_rows(connection, statements.UPDATE_RUN, moved)
     write_rows(connection, statements.UPSERT_STEP, list(changes.steps.values()))
     write_rows(connection, statements.UPSERT_TOOL, list(changes.tools.values()))
     write_rows(connection, statements.UPSERT_CASE, list(changes.cases.values()))

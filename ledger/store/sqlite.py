@@ -98,10 +98,11 @@ class SqliteStore:
         self._heads.warm([append.run_id for append in appends])
         try:
             with self._transaction() as batch:
-                results = [_attempt(batch, append) for append in appends]
+                results = [_attempt(batch, append, looks=False) for append in appends]
                 batch.write()
         except sqlite3.IntegrityError:
-            # One of them broke a rule that the database holds: find out which, and let the others through.
+            # One of them is stored already, or broke another rule that the database holds: find out which, and let the
+            # others through.
             results = self._append_each(appends)
         self._bytes += sum(append.size_bytes for append in appends)
         return results
@@ -200,7 +201,7 @@ class SqliteStore:
             for append in appends:
                 try:
                     with batch.single() as single:
-                        result = _attempt(single, append)
+                        result = _attempt(single, append, looks=True)
                 except sqlite3.IntegrityError as error:
                     result = violated(error, append.event_type)
                 results.append(result)
@@ -236,14 +237,17 @@ class SqliteStore:
         return size_of(Path(f"{self.path}-wal"))
 
 
-def _attempt(batch: Batch, append: Append) -> Recorded | Exception:
-    """The append taken into the batch, or why it is refused; a fault in folding one run fails none of the others."""
+def _attempt(batch: Batch, append: Append, *, looks: bool) -> Recorded | Exception:
+    """The append taken into the batch, or why it is refused; a fault in folding one run fails none of the others.
+
+    Hardly any append was stored before: that is looked up only where it is refused, or where the database refuses it.
+    """
     try:
-        return batch.append(append)
+        return batch.append(append, looks=looks)
     except sqlite3.Error:
         raise
     except HarnessError as error:
-        return error
+        return error if looks else _attempt(batch, append, looks=True)
     except Exception as error:
         log.exception("run %s: an append could not be folded", append.run_id)
         return error

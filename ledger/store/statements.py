@@ -53,6 +53,8 @@ INSERT_STREAM = (
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 )
 UPDATE_STREAM = "UPDATE stream SET head_seq = ?, head_link = ?, owner_id = ?, owner_epoch = ? WHERE stream_id = ?"
+MOVE_STREAM = "UPDATE stream SET head_seq = ?, head_link = ? WHERE stream_id = ?"
+"""The same where the owner stays, and with it the index of owners."""
 INSERT_EVENT = (
     "INSERT INTO event (pos, stream_id, seq, event_id, type, version, session_id, run_id,"
     " occurred_us, recorded_us, body, body_hash, link) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -65,6 +67,8 @@ INSERT_CONTENT = (
 )
 
 UPSERT_RUN = _upsert("diagnosis_run", RunRow._fields, ("run_id",), RUN_FIXED)
+_RUN_MOVING = ", ".join(f"{column} = :{column}" for column in RunRow._fields if column not in RUN_FIXED)
+UPDATE_RUN = f"UPDATE diagnosis_run SET {_RUN_MOVING} WHERE run_id = :run_id"  # noqa: S608 - names of ours
 UPSERT_STEP = _upsert("agent_step", StepRow._fields, ("run_id", "step_no"), ATTEMPT_FIXED)
 UPSERT_TOOL = _upsert("tool_invocation", ToolRow._fields, ("run_id", "invocation_no"), ATTEMPT_FIXED)
 UPSERT_CASE = _upsert("case_library", CaseRow._fields, ("diagnosis_id",), CASE_FIXED)
