@@ -1,7 +1,7 @@
 # Every target sets up what it needs by itself. ARGS go to the command: make test ARGS="-k budget"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test lint bench lock clean
+.PHONY: help demo serve test lint bench soak lock clean
 .NOTPARALLEL:
 
 python := .venv/bin/python
@@ -32,6 +32,10 @@ lint: ## Run only the checks: lint, format, types, import contracts
 bench: ## Measure, print a table and write build/bench.json
 	@.ci/setup
 	@$(python) -m tests.bench $(ARGS)
+
+soak: ## Kill processes and servers for ten minutes, and look at the ledgers (ARGS="--minutes 60 --engine sqlite")
+	@.ci/setup tests
+	@$(python) -m tests.soak $(ARGS)
 
 lock: ## Lock the versions anew from pyproject.toml (ARGS=--upgrade takes the newest)
 	@.ci/setup

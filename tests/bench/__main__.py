@@ -7,11 +7,35 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.bench import boundary, following, idle, importing, in_memory, postgres, queue, trace, whole_ledger
+from tests.bench import (
+    appends,
+    boundary,
+    burst,
+    following,
+    idle,
+    importing,
+    in_memory,
+    postgres,
+    queue,
+    trace,
+    whole_ledger,
+)
 from tests.bench.figure import Figure, show, write
 
 REPORT = Path("build/bench.json")
-MEASUREMENTS = (importing, idle, in_memory, queue, boundary, trace, whole_ledger, postgres, following)
+MEASUREMENTS = (
+    importing,
+    idle,
+    in_memory,
+    queue,
+    boundary,
+    appends,
+    burst,
+    trace,
+    whole_ledger,
+    postgres,
+    following,
+)
 
 
 async def measure() -> list[Figure]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import signal
 import sys
 import time
@@ -58,6 +59,25 @@ async def die_at(pipe: Connection, path: str, point: failpoints.Point, times: in
         await asyncio.sleep(0.1)  # nothing is to do, and so a checkpoint is
         await ledger.erase(session="session-1")
     pipe.send("closed")
+
+
+async def keep_house(pipe: Connection, path: str, seed: float) -> None:
+    """Rebuild, recover, erase and follow for ever, in whatever order, beside those who append."""
+    chance = random.Random(seed)
+    async with await Ledger.open(path) as ledger:
+        pipe.send("open")
+        while True:
+            await asyncio.sleep(chance.random() * 0.05)
+            match chance.randrange(4):
+                case 0:
+                    await ledger.rebuild()
+                case 1:
+                    await ledger.recover()
+                case 2:
+                    await ledger.open_session("session-1")
+                    await ledger.erase(session="session-1")
+                case 3:
+                    await ledger.reader.follow().page()
 
 
 async def erase(pipe: Connection, path: str, session_id: str) -> None:

@@ -1,0 +1,1 @@
+"""Kill loops for as long as one likes; `make soak` runs them and prints what was seen."""
