@@ -262,6 +262,20 @@ async def test_of_twenty_writers_that_expect_the_same_position_one_wins(ledger, 
     assert len(await bodies(ledger, started)) == 2
 
 
+async def test_of_twenty_ledgers_that_expect_the_same_position_one_wins(database):  # CASES 36, E5
+    async with contextlib.AsyncExitStack() as opened:
+        ledgers = [await opened.enter_async_context(await database.open(lease_s=60)) for _ in range(20)]
+        ledgers[0].journal.submit(ScriptedRun().start()).result()
+        futures = [
+            ledger.journal.submit(ScriptedRun(writer_id=f"writer-{number}").request_cancellation(), seq_expected=1)
+            for number, ledger in enumerate(ledgers)
+        ]
+        conflicts = [future.exception() for future in futures if future.exception() is not None]
+        assert {(type(one), one.seq_expected, one.seq_found) for one in conflicts} == {(AppendConflict, 1, 2)}
+        assert len(conflicts) == 19
+        assert len(await ledgers[0].reader.events("session-1", "run-1")) == 2
+
+
 async def test_one_bad_append_in_a_group_fails_alone_even_when_only_the_database_notices(ledger, started):
     # A case id that another run has: no fold of one run can know.
     other = ScriptedRun("run-2", writer_id="w2")

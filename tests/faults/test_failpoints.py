@@ -95,7 +95,7 @@ async def check(path, acknowledged, tampered):
 @pytest.mark.parametrize(("point", "times"), [*((point, 1) for point in SELDOM), *LATE.items()])
 async def test_a_death_at_any_named_moment_leaves_all_that_was_acknowledged_and_nothing_half_done(
     left_behind, tmp_path, point, times
-):  # E3, E5, E7
+):  # CASES 31, E3, E5, E7
     path = shutil.copy(left_behind, tmp_path / "runs.db")
     acknowledged = die_at(path, point, times)
     ends = await check(path, acknowledged, tampered="left-done")
