@@ -33,7 +33,7 @@ db_option = click.option(
     show_envvar=True,
     required=True,
     metavar="URL",
-    help="The ledger: sqlite:///FILE or a path.",
+    help="The ledger: sqlite:///FILE, a path, or postgresql://USER@HOST/DATABASE.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 

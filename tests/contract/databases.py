@@ -123,7 +123,7 @@ class Database:
     async def open(self, **settings: Any) -> Ledger:
         """The ledger, opened once more."""
         if self.is_postgres:
-            settings = {"lease_s": 0.5} | settings
+            settings = {"lease_s": 2.0} | settings
         return await Ledger.open(self.url, **settings)
 
     def outsider(self, database: str | None = None) -> Outsider:

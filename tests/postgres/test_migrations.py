@@ -29,7 +29,7 @@ from ledger.store.postgres.place import place_at
 from tests.contract.databases import PostgresOutsider
 from tests.ledger.scripted import ScriptedRun
 
-ONLY_THERE = {"owner", "xid"}
+ONLY_THERE = {"owner", "xid", "event_xid", "leaf", "tree_head"}
 """What only a database needs."""
 
 

@@ -9,7 +9,7 @@ from harness.errors import AlreadyTerminated
 from ledger import Ledger, OwnedElsewhere
 from tests.ledger.scripted import ScriptedRun
 
-LEASE_S = 0.5
+LEASE_S = 1.0
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pytest
 from harness import Harness, Limits
 from ledger import Ledger, LedgerUnreadable
 from ledger.store.postgres.place import place_at
-from ledger.store.postgres.roles import grant_writer
+from ledger.store.postgres.roles import ADD_ONLY, MOVE, READ, REPLACE, grant_writer
 from tests.contract.databases import PostgresOutsider, Refused
 from tests.ledger.scripted import ScriptedRun
 
@@ -23,7 +23,7 @@ async def writer_url(database, plain, postgres_server):
     plain().script(f'DROP OWNED BY "{role}"; DROP ROLE "{role}"')
 
 
-async def test_a_writer_can_do_all_that_a_program_does(writer_url):
+async def test_a_writer_can_do_all_that_a_program_does(writer_url, caplog):
     async def look(run, pattern):
         return pattern
 
@@ -37,6 +37,7 @@ async def test_a_writer_can_do_all_that_a_program_does(writer_url):
     async with await Ledger.open(writer_url, lease_s=0.5) as ledger:
         runs = (await ledger.reader.recent_runs()).rows
         assert {run.run_id: run.status for run in runs} == {"run-1": "SUCCESS", "run-2": "FAILED"}
+    assert not [line for line in caplog.messages if "the right" in line or "permission" in line]
 
 
 ATTACKS = {
@@ -76,6 +77,12 @@ async def test_a_writer_cannot_take_away_what_guards_the_log(writer_url, attack)
         assert outsider.execute("SELECT * FROM event ORDER BY pos").rows == before
     finally:
         outsider.close()
+
+
+def test_of_every_table_it_is_said_what_a_writer_may_do_with_it(plain):
+    tables = "SELECT relname::text FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'"
+    rows = plain().execute(tables)
+    assert {row[0] for row in rows} == {*READ, *ADD_ONLY, *MOVE, *REPLACE}
 
 
 async def test_without_the_rights_nothing_is_opened(database, plain, postgres_server):

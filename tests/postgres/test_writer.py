@@ -10,7 +10,7 @@ import asyncpg
 import pytest
 
 from harness.errors import LedgerUnavailable
-from ledger import ConstraintViolated, WriterLimits
+from ledger import AppendConflict, ConstraintViolated, WriterLimits
 from ledger.store.postgres import appends, writer
 from tests.ledger.scripted import ScriptedRun
 from tests.servers.postgres import Loop
@@ -108,6 +108,43 @@ async def test_more_runs_than_there_are_connections_all_go_on(ledger, plain):
     assert (await ledger.rebuild()).is_clean
     connections = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'WITH head%'"
     assert plain().execute(connections).fetchone()[0] <= writer.CONNECTIONS_MAX
+
+
+async def test_of_twenty_writers_on_four_connections_that_expect_the_same_position_one_wins(database, ledger):  # E5
+    ledger.journal.submit(ScriptedRun().start()).result()
+    others = [await database.open() for _ in range(3)]
+    barrier, futures = threading.Barrier(20), []
+
+    def append(number):
+        submission = ScriptedRun(writer_id=f"writer-{number}").request_cancellation()
+        journal = [ledger, *others][number % 4].journal
+        barrier.wait()
+        futures.append(journal.submit(submission, seq_expected=1))
+
+    threads = [threading.Thread(target=append, args=(number,)) for number in range(20)]  # CASES 36
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    conflicts = [error for future in futures if isinstance(error := future.exception(30), AppendConflict)]
+    assert len(conflicts) == 19
+    assert {(conflict.seq_expected, conflict.seq_found) for conflict in conflicts} == {(1, 2)}
+    assert len(await ledger.reader.events("session-1", "run-1")) == 2
+    for other in others:
+        await other.close()
+
+
+async def test_two_ledgers_that_take_turns_on_one_run_both_know_where_it_stands(database, ledger):
+    other = await database.open()
+    run, guest = ScriptedRun(), ScriptedRun(writer_id="w2")
+    ledger.journal.submit(run.start()).result()
+    for round_no in range(10):
+        tool = run.attempt()
+        assert ledger.journal.submit(tool.start()).result().last_seq == 4 * round_no + 3
+        assert other.journal.submit(guest.request_cancellation()).result().last_seq == 4 * round_no + 4
+        assert ledger.journal.submit(tool.succeed()).result().last_seq == 4 * round_no + 5
+    await other.close()
+    assert (await ledger.rebuild()).is_clean
 
 
 async def test_a_statement_commits_durably_whatever_the_database_was_set_to(database, plain):  # E3

@@ -76,8 +76,8 @@ class Watch:
         self._lease_s = lease_s
         self._seen: dict[str, _Beat] = {}
 
-    async def look(self, link: Link) -> tuple[list[str], bool]:
-        """Owners that are dead, and fenced now; whether others may turn out to be."""
+    async def look(self, link: Link, since_s: float) -> tuple[list[str], bool]:
+        """Owners that are dead, and fenced now; whether of others nothing has been heard since then."""
         connection = await link.connection()
         rows = await connection.fetch(statements.OTHER_OWNERS, self._owner_id)
         now_s = asyncio.get_running_loop().time()
@@ -95,4 +95,4 @@ class Watch:
             elif await connection.fetchval(statements.FENCE, owner_id, beat) is not None:
                 dead.append(owner_id)
         self._seen = seen
-        return dead, any(not last.moved for last in seen.values())
+        return dead, not all(last.moved and last.since_s > since_s for last in seen.values())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from functools import partial
 
 import asyncpg
@@ -37,7 +38,7 @@ class Recoverer:
 
     async def start(self) -> Recovery:
         """End what is known to be dead already, and go on watching."""
-        recovery, _ = await self._pass()
+        recovery, _ = await self._pass(_now_s())
         self._task = asyncio.get_running_loop().create_task(self._go_on())
         return recovery
 
@@ -50,31 +51,32 @@ class Recoverer:
 
     async def recover(self) -> Recovery:
         """End the runs of the dead, once it is known of every owner whether it lives, which can take the lease time."""
-        ended: tuple[str, ...] = ()
-        while True:
-            recovery, is_unsure = await self._pass()
-            ended += recovery.ended
-            if not is_unsure:
-                return Recovery(ended, recovery.unreadable)
+        recovery, is_unsure = await self._pass(math.inf)
+        # Whoever is heard of from now on lives now.
+        began_s, ended = _now_s(), recovery.ended
+        while is_unsure:
             await asyncio.sleep(self._pause_s)
+            recovery, is_unsure = await self._pass(began_s)
+            ended += recovery.ended
+        return Recovery(ended, recovery.unreadable)
 
     async def _go_on(self) -> None:
         while True:
             await asyncio.sleep(self._pause_s)
             try:
-                recovery, _ = await self._pass()
+                recovery, _ = await self._pass(_now_s())
             except LedgerUnavailable as error:
                 log.warning("the ledger could not look after the runs of others: %s", error)
             else:
                 for run_id in recovery.ended:
                     log.info("run %s, whose process died, was ended", run_id)
 
-    async def _pass(self) -> tuple[Recovery, bool]:
+    async def _pass(self, since_s: float) -> tuple[Recovery, bool]:
         async with self._turn:
             ended: list[str] = []
             unreadable: list[str] = []
             try:
-                dead, is_unsure = await self._watch.look(self._link)
+                dead, is_unsure = await self._watch.look(self._link, since_s)
                 for owner_id in dead:
                     await self._end_all(owner_id, ended, unreadable)
             except FAULTS as error:
@@ -101,3 +103,7 @@ class Recoverer:
                     ended += [last] if is_ended else []
             if len(rows) < RUNS_AT_ONCE:
                 return
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()

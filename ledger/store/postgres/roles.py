@@ -10,10 +10,11 @@ from ledger.store.postgres.faults import FAULTS, unusable
 from ledger.store.postgres.place import PostgresPlace
 
 READ = ("ledger_meta", "alembic_version")
-ADD_ONLY = ("event",)
+ADD_ONLY = ("event", "leaf")
 MOVE = {
     "stream": ("head_seq", "head_link", "owner_id", "owner_epoch"),
     "content": ("salt", "encoding", "data", "state", "erased_seq"),
+    "tree_head": ("size", "watermark", "system_identifier"),
 }
 """Tables that are added to, and the columns that may change in them."""
 REPLACE = (
@@ -25,6 +26,7 @@ REPLACE = (
     "owner",
     "erasure",
     "erased_run",
+    "follower",
 )
 
 QUOTE = "SELECT quote_ident($1), quote_ident(current_schema())"
