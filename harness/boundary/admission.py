@@ -161,7 +161,7 @@ class Admission:
         except asyncio.CancelledError as error:
             lost = live.failure
             if isinstance(lost, LedgerUnavailable) and self._interruption.take(error) is not None:
-                raise LedgerUnavailable(str(lost)) from error
+                raise LedgerUnavailable(lost.problem) from error
             raise
         except Exception as error:
             # The run was ended or fenced by someone else, whose record is the outcome.

@@ -120,7 +120,8 @@ class LiveRun(Author):
         Raises `LedgerUnavailable` if an earlier submission was lost, unless this one `resumes` from the durable state.
         """
         if self.failure is not None and not resumes:
-            raise LedgerUnavailable(str(self.failure)) from self.failure
+            lost = self.failure
+            raise LedgerUnavailable(lost.problem if isinstance(lost, LedgerUnavailable) else str(lost)) from lost
         state = self._durable if resumes else self._state
         for event in events:
             state = evolve(state, event) if state is not None else begin(event)

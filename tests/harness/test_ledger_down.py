@@ -58,6 +58,23 @@ async def test_a_start_that_cannot_be_recorded_is_not_invoked_and_fails_the_run(
     assert journal.state("r").usage.get("tool_calls", 0) == 0
 
 
+async def test_who_is_stopped_by_the_loss_of_another_hears_the_problem_once(
+    harness: Harness, journal: HandJournal
+):  # D1
+    with left_with(LedgerUnavailable) as refused:
+        async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
+            crossing = await crossing_that_waits(harness, run, journal)
+            beside = asyncio.ensure_future(harness.tool(run, "say", say))
+            await until(lambda: len(journal.waiting) == 2)
+            journal.holds = False
+            journal.lose()
+            heard = await asyncio.gather(crossing, beside, return_exceptions=True)
+            journal.lose()
+            await crossing
+    assert [str(error) for error in heard] == [str(LOST), str(LOST)]
+    assert refused.value.problem == LOST.problem
+
+
 async def test_after_a_loss_every_boundary_is_refused(harness: Harness, journal: HandJournal):  # D1
     with left_with(RunEnded) as ended:
         async with harness.run(session_id="s", limits=limits(), timeout_s=60) as run:
