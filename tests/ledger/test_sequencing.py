@@ -222,3 +222,22 @@ async def test_a_place_that_was_given_never_changes(postgres_url, connect, attac
     with pytest.raises(asyncpg.IntegrityConstraintViolationError):
         await connection.execute(attack)
     assert await connection.fetch("SELECT * FROM leaf ORDER BY leaf_index") == before
+
+
+async def test_while_no_order_can_be_given_it_is_said_once_and_then_all_is_made_up_for(postgres_url, connect, caplog):
+    def warnings():
+        return [record for record in caplog.records if "public order" in record.message]
+
+    connection = await connect()
+    async with await Ledger.open(postgres_url) as ledger:
+        run = ScriptedRun()
+        for times in (1, 2):
+            await connection.execute("ALTER TABLE tree_head RENAME TO hidden")
+            ledger.journal.submit(run.start() if times == 1 else run.transition("n")).result()
+            await asyncio.sleep(1)
+            await connection.execute("ALTER TABLE hidden RENAME TO tree_head")
+            async with asyncio.timeout(5):
+                while await connection.fetchval(MISSED):
+                    await asyncio.sleep(0.02)
+            await asyncio.sleep(0.2)
+            assert len(warnings()) == times

@@ -104,6 +104,7 @@ class Sequencer:
         self._task: asyncio.Task[None] | None = None
         self._here: Here | None = None
         self._is_stopping = False
+        self._is_warned = False
 
     def start(self) -> None:
         """Begin, in the running loop."""
@@ -139,7 +140,11 @@ class Sequencer:
             has_more = has_written or bool(await connection.fetchval(IS_BEHIND))
             while has_more:
                 _, has_more = await sequence(connection, self._here)
+            self._is_warned = False
         except FAULTS as error:
             self._link.drop()
             self._here = None
-            log.warning("events could not be given their public order: %s", error)
+            # It is tried several times a second: once is enough, until it goes again.
+            if not self._is_warned:
+                log.warning("events could not be given their public order: %s", error)
+            self._is_warned = True
