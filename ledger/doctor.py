@@ -5,17 +5,21 @@ from __future__ import annotations
 import asyncio
 import platform
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from ledger.erasing import ErasureLimits
+from ledger.lag import Unsequenced
 from ledger.store.place import is_postgres, path_of
 from ledger.writer import WriterLimits
 
 FREE_WARN_BYTES = 1024 * 1024 * 1024
 """Room for a ledger to grow that is little."""
+UNSEQUENCED_WARN_S = 60.0
+"""While a ledger is open, an event has its place in the public order within a second."""
+FOLLOWER_WARN_EVENTS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,29 @@ def schema_of(found: str, newest: str) -> Fact:
 def unfinished_of(count: int) -> Fact:
     """Erasures that have not come to their end."""
     return Fact("erasures_unfinished", count, "run `tachograph erase --finish`" if count else None)
+
+
+def sequencing_of(unsequenced: Unsequenced, now_us: int) -> list[Fact]:
+    """Whether events get their place in the public order."""
+    age_s = unsequenced.age_s(now_us)
+    advice = "followers do not see them: let a process open the ledger, or read in the logs of those that have it open"
+    return [
+        Fact("unsequenced_events", unsequenced.count),
+        Fact("unsequenced_s", round(age_s, 1), advice if age_s > UNSEQUENCED_WARN_S else None),
+    ]
+
+
+def followers_of(lags: Mapping[str, int]) -> list[Fact]:
+    """How far behind named followers are."""
+    return [Fact(f"follower_lag_of {name}", lag, _advice_on(lag)) for name, lag in lags.items()]
+
+
+def _advice_on(lag: int) -> str | None:
+    if lag < 0:
+        return "it has seen a log that went further than this one: let it begin anew with `ledger.followers.forget`"
+    if lag > FOLLOWER_WARN_EVENTS:
+        return "see to it that it runs; if nobody needs it any more, drop it with `ledger.followers.forget`"
+    return None
 
 
 def _shown(url: str | Path) -> str:

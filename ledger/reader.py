@@ -18,6 +18,7 @@ from ledger import reading
 from ledger.cursor import RunCursor
 from ledger.errors import LedgerUnreadable, Place
 from ledger.following import Follower, Following, Tail
+from ledger.lag import Lag, Unsequenced, read_lag
 from ledger.leaves import START, LeafQueries, Leaves, Wanted, last_leaf, read_leaves
 from ledger.records import AgentStep, ChatSession, Page, RecordedEvent, RunSummary, RunTrace, ToolInvocation, Vitals
 from ledger.store.place import is_postgres, path_of
@@ -60,6 +61,9 @@ class Reads(Protocol):
 
     def wal_bytes(self) -> int | None:
         """Size of the log beside a file."""
+
+    def unsequenced(self, connection: sa.Connection) -> Unsequenced | None:
+        """What has no place in the public order yet; None where every event has its place at once."""
 
 
 class LedgerReader:
@@ -162,12 +166,17 @@ class LedgerReader:
 
     async def vitals(self) -> Vitals:
         """What there is to count in the ledger at little cost."""
-        runs_open = await self._read(reading.runs_open)
-        try:
-            last_leaf = await self.last_leaf()
-        except LedgerUnreadable:
-            last_leaf = None
-        return Vitals(runs_open, self._following.waiting_count, last_leaf, self._reads.wal_bytes())
+        runs_open, lag = await self._read(self._count)
+        waiting = lag.unsequenced
+        return Vitals(
+            runs_open=runs_open,
+            followers=self._following.waiting_count,
+            wal_bytes=self._reads.wal_bytes(),
+            last_leaf=lag.last_leaf,
+            unsequenced=None if waiting is None else waiting.count,
+            unsequenced_s=None if waiting is None else waiting.age_s(self._clock.now_us()),
+            follower_lags=lag.followers,
+        )
 
     async def ledger_id(self) -> str:
         """The permanent id of the ledger."""
@@ -193,6 +202,10 @@ class LedgerReader:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+    def _count(self, connection: sa.Connection) -> tuple[int, Lag]:
+        lag = read_lag(connection, self._reads.leaf_queries, self._reads.unsequenced(connection))
+        return reading.runs_open(connection), lag
 
     async def _read(self, read: Callable[Concatenate[sa.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         if self._is_closed:

@@ -229,10 +229,16 @@ class Vitals:
     runs_open: int
     followers: int
     """Followers of this reader that wait at the end of the log."""
-    last_leaf: int | None
-    """The last number of the public order, -1 if there is none; None where there is no such order yet."""
     wal_bytes: int | None
     """Of the log beside a file."""
+    last_leaf: int
+    """The last number of the public order, -1 if there is none."""
+    unsequenced: int | None
+    """Events without a number yet; None where each has one at once."""
+    unsequenced_s: float | None
+    """Since the first of them was recorded; 0 if there is none."""
+    follower_lags: Mapping[str, int]
+    """How many events each named follower is behind the public order, be they for it or not."""
 
 
 Row = TypeVar("Row")

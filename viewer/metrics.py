@@ -133,10 +133,18 @@ class _Collected:
 
 
 def _of_ledger(vitals: Vitals) -> Iterator[Metric]:
+    from prometheus_client.core import GaugeMetricFamily
+
     yield _gauge("tachograph_runs_open", "Runs that have not ended.", vitals.runs_open)
     yield _gauge("tachograph_followers_waiting", "Followers in this process at the end of the log.", vitals.followers)
-    if vitals.last_leaf is not None:
-        yield _gauge("tachograph_last_leaf", "The last number of the public order; -1 if none.", vitals.last_leaf)
+    yield _gauge("tachograph_last_leaf", "The last number of the public order; -1 if none.", vitals.last_leaf)
+    if vitals.unsequenced is not None and vitals.unsequenced_s is not None:
+        yield _gauge("tachograph_unsequenced_events", "Events without such a number yet.", vitals.unsequenced)
+        yield _gauge("tachograph_unsequenced_seconds", "Since the first of them was recorded.", vitals.unsequenced_s)
+    lags = GaugeMetricFamily("tachograph_follower_lag_events", "Events after its place.", labels=["follower"])
+    for name, lag in vitals.follower_lags.items():
+        lags.add_metric([name], lag)
+    yield lags
     if vitals.wal_bytes is not None:
         yield _gauge("tachograph_wal_bytes", "Size of the log beside the file.", vitals.wal_bytes)
 

@@ -7,10 +7,12 @@ import shutil
 import sqlite3
 from pathlib import Path
 
-from ledger.doctor import FREE_WARN_BYTES, Fact, schema_of, standing_of, unfinished_of
+from ledger.doctor import FREE_WARN_BYTES, Fact, followers_of, schema_of, standing_of, unfinished_of
 from ledger.errors import LedgerUnreadable
+from ledger.lag import lags_of
 from ledger.migrate import lock_of
 from ledger.store import statements
+from ledger.store.followers import PLACES
 from ledger.store.identity import HEAD_REVISION
 from ledger.store.owners import Owners
 from ledger.store.place import NETWORK_FILE_SYSTEMS, file_system_of, size_of
@@ -100,11 +102,13 @@ def _contents(ledger: sqlite3.Connection, path: Path) -> list[Fact]:
     found = {name for (name,) in ledger.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'")}
     missing = ", ".join(sorted(TRIGGERS - found))
     (unfinished,) = ledger.execute("SELECT count(*) FROM erasure").fetchone()
+    (event_count,) = ledger.execute(statements.LAST_POS).fetchone()
     return [
         Fact("triggers", len(found), f"somebody took {missing} away: run `tachograph verify`" if missing else None),
         *_open_runs(dict(ledger.execute(OPEN_RUNS)), path),
         unfinished_of(unfinished),
-        Fact("events", ledger.execute(statements.LAST_POS).fetchone()[0]),
+        *followers_of(lags_of(ledger.execute(PLACES), event_count - 1)),
+        Fact("events", event_count),
         *(Fact(name, ledger.execute(count).fetchone()[0]) for name, count in COUNTS.items()),
     ]
 

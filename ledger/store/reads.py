@@ -60,6 +60,9 @@ class SqliteReads:
     def wal_bytes(self) -> int | None:
         return size_of(Path(f"{self.place}-wal"))
 
+    def unsequenced(self, connection: sa.Connection) -> None:
+        """Its position is an event's place."""
+
     def _in_transaction(self, work: Callable[[sa.Connection], T]) -> T:
         with self.engine.begin() as connection:
             return work(connection)

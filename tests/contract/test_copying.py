@@ -14,6 +14,8 @@ from tests.contract.databases import PostgresOutsider, SqliteOutsider
 from tests.ledger.blank import blank_at
 from tests.ledger.scripted import ScriptedRun
 
+MADE_THERE = {"ledger_meta", "alembic_version", "owner", "leaf", "tree_head"}
+"""Who is alive is not copied; the public order follows from the positions."""
 LOG = "SELECT pos, stream_id, seq, event_id, body, link FROM event ORDER BY pos"
 
 
@@ -174,5 +176,30 @@ async def test_what_the_database_made_of_the_rows_is_read_back(recorded, postgre
         await copy(recorded, url)
 
 
-def test_every_table_is_copied_or_is_made_there():
-    assert {table.name for table in copying.WHOLE} | {"ledger_meta"} == set(schema.metadata.tables)
+async def test_in_a_database_every_event_has_at_once_the_place_that_it_had(recorded, postgres_server):  # E8
+    url = postgres_server.url(postgres_server.create_database())
+    async with await LedgerReader.open(recorded) as reader:
+        page = await reader.follow().page(5_000)
+    await copy(recorded, url)
+    async with await LedgerReader.open(url) as reader:
+        vitals = await reader.vitals()
+        assert (vitals.last_leaf, vitals.unsequenced) == (page[-1][0], 0)
+        assert await reader.follow().page(5_000) == page
+    order = rows(url, "SELECT leaf_index, pos - 1 FROM event LEFT JOIN leaf USING (stream_id, seq) ORDER BY pos")
+    assert order == [(place, place) for place in range(len(order))]
+    async with await Ledger.open(url) as ledger:
+        ledger.journal.submit(ScriptedRun("run-99").start()).result()
+        async with asyncio.timeout(20):
+            while await ledger.reader.last_leaf() < len(order):
+                await asyncio.sleep(0.01)
+    (head,) = rows(url, "SELECT size FROM tree_head")
+    places = rows(url, "SELECT leaf_index FROM leaf ORDER BY leaf_index")
+    assert places == [(place,) for place in range(head[0])]
+    assert rows(url, "SELECT leaf_index FROM leaf LEFT JOIN event USING (stream_id, seq) WHERE pos IS NULL") == []
+
+
+async def test_every_table_is_copied_or_is_made_there(postgres_url):
+    there = rows(postgres_url, "SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
+    copied = {table.name for table in copying.WHOLE}
+    assert copied | {"ledger_meta"} == set(schema.metadata.tables)
+    assert {name for (name,) in there} - copied == MADE_THERE

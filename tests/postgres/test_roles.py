@@ -7,6 +7,8 @@ from ledger import Ledger, LedgerUnreadable
 from ledger.store.postgres.place import place_at
 from ledger.store.postgres.roles import ADD_ONLY, MOVE, READ, REPLACE, grant_writer
 from tests.contract.databases import PostgresOutsider, Refused
+from tests.contract.test_following import ordered
+from tests.contract.test_lag import deliver_all
 from tests.ledger.scripted import ScriptedRun
 
 LIMITS = Limits(
@@ -38,6 +40,15 @@ async def test_a_writer_can_do_all_that_a_program_does(writer_url, caplog):
         runs = (await ledger.reader.recent_runs()).rows
         assert {run.run_id: run.status for run in runs} == {"run-1": "SUCCESS", "run-2": "FAILED"}
     assert not [line for line in caplog.messages if "the right" in line or "permission" in line]
+
+
+async def test_a_writer_gives_events_their_place_and_has_followers(writer_url):  # E8
+    async with await Ledger.open(writer_url) as ledger:
+        ledger.journal.submit(ScriptedRun().start()).result()
+        await ordered(ledger, 2)
+        await deliver_all(ledger, "export", 1)
+        assert (await ledger.reader.vitals()).follower_lags == {"export": 0}
+        assert await ledger.followers.forget("export")
 
 
 ATTACKS = {

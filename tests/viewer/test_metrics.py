@@ -1,5 +1,6 @@
 """What a server and its ledger count can be read by Prometheus, and names no run and no session."""
 
+import asyncio
 from collections import defaultdict
 
 import httpx2
@@ -9,6 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from harness.errors import HarnessError
 from ledger import Ledger
+from ledger.store.postgres.sequencing import Sequencer
 from tests.ledger.blank import blank_at
 from tests.ledger.scripted import ScriptedRun
 from viewer.app import create_app
@@ -100,3 +102,30 @@ async def test_a_server_that_only_reads_has_no_figures_of_a_writer(ledger):
         found = await samples(client)
     assert "tachograph_append_seconds_count" not in found
     assert found["tachograph_runs_open"][()] == 0
+
+
+async def test_followers_are_told_by_name_with_how_far_they_are_behind(ledger, client):  # E8
+    async def send(events):
+        pass
+
+    run = ScriptedRun()
+    ledger.journal.submit(run.start()).result()
+    following = asyncio.ensure_future(ledger.followers.deliver("export", send))
+    async with asyncio.timeout(20):
+        while await ledger.followers.places() != {"export": 1}:
+            await asyncio.sleep(0.01)
+    following.cancel()
+    await asyncio.wait([following])
+    ledger.journal.submit(run.transition("late")).result()
+    assert (await samples(client))["tachograph_follower_lag_events"] == {(("follower", "export"),): 1}
+
+
+async def test_what_has_no_place_in_the_public_order_is_told(postgres_url, monkeypatch):  # E8
+    monkeypatch.setattr(Sequencer, "start", lambda self: None)
+    async with await Ledger.open(postgres_url) as ledger:
+        ledger.journal.submit(ScriptedRun().start()).result()
+        app = create_app(ledger.reader, metrics=Metrics(ledger.reader, ledger.measures))
+        async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://127.0.0.1") as client:
+            found = await samples(client)
+    assert found["tachograph_unsequenced_events"][()] == 2
+    assert 0 <= found["tachograph_unsequenced_seconds"][()] < 60

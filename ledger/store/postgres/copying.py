@@ -62,6 +62,13 @@ PUT_PIECE = _put_piece()
 EVENTS_AFTER = f"SELECT {_columns(schema.event)} FROM event WHERE pos > ? ORDER BY pos LIMIT ?"  # noqa: S608 - ours
 STREAM = f"SELECT {', '.join(StreamRow._fields)} FROM stream WHERE stream_id = ?"  # noqa: S608 - ours
 NEXT_POSITION = "SELECT setval(pg_get_serial_sequence('event', 'pos'), greatest($1, 1), $1 > 0)"
+PUT_LEAVES = "INSERT INTO leaf (leaf_index, stream_id, seq) SELECT pos - 1, stream_id, seq FROM event"
+"""As a file has it."""
+PUT_HEAD = (
+    "UPDATE tree_head SET size = (SELECT count(*) FROM leaf), watermark = (pg_current_xact_id()::text::numeric + 1)"
+    "::text::xid8, system_identifier = (SELECT system_identifier FROM pg_control_system())"
+)
+"""Every event of this transaction has its place, and before it there was none."""
 OTHER_META = "SELECT key, value FROM ledger_meta WHERE key NOT IN ('ledger_id', 'format_version', 'hash_version')"
 
 
@@ -89,6 +96,8 @@ class _Copy:
     async def run(self, place: PostgresPlace) -> None:
         """Copy everything, then read it back."""
         await self._put_log()
+        await self._target.execute(PUT_LEAVES)
+        await self._target.execute(PUT_HEAD)
         for table in AS_THEY_ARE:
             columns = [column.name for column in table.c]
             # Sent on while they are read.

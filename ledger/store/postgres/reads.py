@@ -8,9 +8,11 @@ from typing import TypeVar
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import create_async_engine
 
+from ledger.lag import Unsequenced
 from ledger.leaves import LeafQueries
 from ledger.store.postgres.place import PostgresPlace, place_at
 from ledger.store.postgres.probe import require_current
+from ledger.store.postgres.sequencing import SET_BY_INDEX, UNSEQUENCED
 from ledger.store.postgres.tail import LEAF_QUERIES, PostgresTail
 from ledger.store.quiet import LOGGING_NAME
 
@@ -60,6 +62,11 @@ class PostgresReads:
 
     def wal_bytes(self) -> int | None:
         return None
+
+    def unsequenced(self, connection: sa.Connection) -> Unsequenced:
+        connection.exec_driver_sql(SET_BY_INDEX)
+        count, oldest_us = connection.exec_driver_sql(UNSEQUENCED).one()
+        return Unsequenced(count, oldest_us)
 
 
 async def open_reads(url: str, reads_max: int) -> PostgresReads:

@@ -36,12 +36,21 @@ BY_INDEX = {
     "enable_mergejoin": "off",
 }
 """The few events at the end are always found by their index, whatever the planner has heard of the table."""
+SET_BY_INDEX = "SELECT " + ", ".join(f"set_config('{name}', '{value}', true)" for name, value in BY_INDEX.items())
+"""The same for what is left of a transaction."""
 
 IS_BEHIND = (
     "SELECT EXISTS (SELECT FROM event, tree_head WHERE event.xid >= watermark"
     " AND NOT EXISTS (SELECT FROM leaf WHERE leaf.stream_id = event.stream_id AND leaf.seq = event.seq))"
     " OR (SELECT system_identifier FROM tree_head) <> (SELECT system_identifier FROM pg_control_system())"
 )
+UNSEQUENCED = (
+    "SELECT count(*), min(recorded_us) FROM event"
+    " WHERE xid >= (SELECT CASE WHEN tree_head.system_identifier = here.system_identifier THEN watermark ELSE '0' END"
+    " FROM tree_head, pg_control_system() AS here)"
+    " AND NOT EXISTS (SELECT FROM leaf WHERE leaf.stream_id = event.stream_id AND leaf.seq = event.seq)"
+)
+"""How many committed events have no number, and when the first of them was recorded."""
 TAKE_HEAD = "SELECT watermark::text, system_identifier FROM tree_head FOR UPDATE SKIP LOCKED"
 SEQUENCE = """
 WITH bound AS (
