@@ -241,3 +241,20 @@ async def test_while_no_order_can_be_given_it_is_said_once_and_then_all_is_made_
                     await asyncio.sleep(0.02)
             await asyncio.sleep(0.2)
             assert len(warnings()) == times
+
+
+async def test_while_a_long_transaction_is_open_events_go_on_to_be_numbered_however_many(postgres_url, connect):  # E8
+    async with await Ledger.open(postgres_url) as ledger:
+        other, connection = await connect(), await connect()
+        run = ScriptedRun()
+        ledger.journal.submit(run.start()).result()
+        await other.execute("BEGIN; SELECT pg_current_xact_id()")
+        here = await here_of(connection)
+        async with asyncio.timeout(20):
+            for number in range(12):
+                ledger.journal.submit(run.transition(f"n{number}")).result()
+                while await connection.fetchval(MISSED):
+                    await sequence(connection, here, limit=2)
+            while (await sequence(connection, here, limit=2))[1]:
+                pass
+        await other.execute("ROLLBACK")

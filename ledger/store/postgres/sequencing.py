@@ -54,7 +54,9 @@ UNSEQUENCED = (
 TAKE_HEAD = "SELECT watermark::text, system_identifier FROM tree_head FOR UPDATE SKIP LOCKED"
 SEQUENCE = """
 WITH bound AS (
-    SELECT xid FROM event WHERE xid >= $1::text::xid8 ORDER BY xid OFFSET $2 LIMIT 1
+    SELECT xid FROM event WHERE xid >= $1::text::xid8
+    AND NOT EXISTS (SELECT FROM leaf WHERE leaf.stream_id = event.stream_id AND leaf.seq = event.seq)
+    ORDER BY xid OFFSET $2 LIMIT 1
 ), fresh AS (
     SELECT stream_id, seq, pos FROM event
     WHERE xid >= $1::text::xid8 AND xid <= coalesce((SELECT xid FROM bound), '18446744073709551615')
