@@ -113,13 +113,7 @@ def append(shape: Shape) -> Statement:
     if shape.opens_session:
         _open_session(writing)
     if shape.run:
-        columns = ", ".join(RunRow._fields)
-        row = writing.values(schema.diagnosis_run, "run", RunRow._fields)
-        writing.part(
-            "run",
-            f"INSERT INTO diagnosis_run ({columns}) SELECT {row} FROM head"
-            f" ON CONFLICT (run_id) DO UPDATE SET {_changes(RunRow._fields, RUN_FIXED)}",
-        )
+        _put_run(writing, shape)
     if shape.contents:
         _add_contents(writing)
     if shape.steps:
@@ -156,6 +150,18 @@ def _move_head(writing: _Writing, shape: Shape) -> None:
         f"UPDATE stream SET {changes} WHERE stream_id = {writing.value('head.stream_id', 'text')}"
         f" AND {expected} RETURNING stream_id",
     )
+
+
+def _put_run(writing: _Writing, shape: Shape) -> None:
+    if shape.is_new:
+        row = writing.values(schema.diagnosis_run, "run", RunRow._fields)
+        writing.part("run", f"INSERT INTO diagnosis_run ({', '.join(RunRow._fields)}) SELECT {row} FROM head")
+        return
+    table = schema.diagnosis_run
+    moved = (name for name in RunRow._fields if name not in RUN_FIXED)
+    changes = ", ".join(f"{name} = {writing.value(f'run.{name}', kind_of(table, name))}" for name in moved)
+    run_id = writing.value("head.run_id", "text")
+    writing.part("run", f"UPDATE diagnosis_run SET {changes} FROM head WHERE run_id = {run_id}")
 
 
 def _open_session(writing: _Writing) -> None:

@@ -39,7 +39,10 @@ def _parameters(draft: Draft, seen: Seen) -> tuple[Shape, dict[str, Any]]:
     if opened is not None:
         opening = next(event for event in draft.events if event.stream_id == opened.stream_id)
         values |= _named("opened", opened) | _named("opening", opening)
-    for prefix, row in (("run", run.row if run is not None else None), ("case", case), ("share", share)):
+    if run is not None and base is not None:
+        values |= {f"run.{name}": value for name, value in run.moving.items()}
+    first = run.row if run is not None and base is None else None
+    for prefix, row in (("run", first), ("case", case), ("share", share)):
         if row is not None:
             values |= _named(prefix, row)
     values |= _columns("contents", _distinct(draft.contents))
