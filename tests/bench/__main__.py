@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 
 from tests.bench import (
     appends,
+    big_ledger,
     boundary,
     burst,
     following,
     idle,
     importing,
     in_memory,
+    long_run,
     postgres,
     queue,
     trace,
@@ -32,26 +37,41 @@ MEASUREMENTS = (
     appends,
     burst,
     trace,
+    long_run,
     whole_ledger,
     postgres,
     following,
 )
 
 
-async def measure() -> list[Figure]:
+async def measure(wanted: Sequence[ModuleType]) -> list[Figure]:
     """Every figure, one measurement after the other."""
     figures: list[Figure] = []
     # Beside the project, so that the disk is the one that ledgers are kept on and not one in memory.
     REPORT.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=REPORT.parent) as folder:
-        for measurement in MEASUREMENTS:
-            print(f"measuring: {measurement.__name__.rpartition('.')[2]}", file=sys.stderr, flush=True)
+        for measurement in wanted:
+            print(f"measuring: {_name(measurement)}", file=sys.stderr, flush=True)
             figures += await measurement.measure(Path(folder))
     return figures
 
 
+def chosen(arguments: Sequence[str]) -> Sequence[ModuleType]:
+    """The measurements that are named, or all; `--big` adds what takes minutes and gigabytes."""
+    parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
+    parser.add_argument("names", nargs="*", help=" ".join(map(_name, MEASUREMENTS)))
+    parser.add_argument("--big", action="store_true", help="measure in a ledger of millions of events too")
+    given = parser.parse_args(arguments)
+    named = [one for one in MEASUREMENTS if not given.names or _name(one) in given.names]
+    return [*named, *([big_ledger] if given.big else [])]
+
+
+def _name(measurement: ModuleType) -> str:
+    return measurement.__name__.rpartition(".")[2]
+
+
 if __name__ == "__main__":
-    measured = asyncio.run(measure())
+    measured = asyncio.run(measure(chosen(sys.argv[1:])))
     show(measured)
     write(measured, REPORT)
     print(f"written to {REPORT}")
