@@ -29,6 +29,8 @@ import psutil
 T = TypeVar("T")
 
 INSTALLED = Path("/usr/lib/postgresql")
+SHARED = Path("/tmp")
+PREFIX = "tachograph-pg-"
 START_TIMEOUT_S = 60.0
 PR_SET_PDEATHSIG = 1
 SETTINGS = {
@@ -62,8 +64,9 @@ class PostgresServer:
 
     def __init__(self, *, is_durable: bool = True, settings: Mapping[str, str] | None = None) -> None:
         self.settings = SETTINGS | ({} if is_durable else NOT_DURABLE) | dict(settings or {})
+        _sweep()
         # Not pytest's folder, which lies under one that only root may enter.
-        self.folder = Path(tempfile.mkdtemp(prefix="tachograph-pg-", dir="/tmp"))
+        self.folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=SHARED))
         self.port = _free_port()
         self._process: subprocess.Popen[bytes] | None = None
         self._databases = 0
@@ -203,6 +206,14 @@ def in_thread(work: Any) -> Any:
     thread.join()
     assert results, "it raised"
     return results[0]
+
+
+def _sweep() -> None:
+    """Remove what processes left behind that were killed; their servers ended with them."""
+    for folder in SHARED.glob(f"{PREFIX}*-*"):
+        pid, _, _ = folder.name.removeprefix(PREFIX).partition("-")
+        if pid.isdecimal() and not psutil.pid_exists(int(pid)):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _unprivileged() -> pwd.struct_passwd:

@@ -34,7 +34,8 @@ def test_a_server_ends_with_the_process_that_started_it_however_that_ends(tmp_pa
         time.sleep(0.05)
     else:
         pytest.fail("the server is still there")
-    subprocess.run(["rm", "-rf", folder], check=True)
+    PostgresServer().stop()
+    assert not Path(folder).exists()
 
 
 def test_the_wheel_brings_a_server_where_the_machine_has_none(monkeypatch):
