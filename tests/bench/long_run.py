@@ -41,7 +41,8 @@ def _boundaries(run: ScriptedRun) -> Submission:
     parts: list[Submission] = []
     for _ in range(BOUNDARIES_AT_ONCE):
         tool = run.attempt()
-        parts += [tool.start(f"input {run.events_made}"), tool.succeed(f"output {run.events_made}" * 20)]
+        # As long in the one run as in the other.
+        parts += [tool.start(f"input {run.events_made:06}"), tool.succeed(f"output {run.events_made:06}" * 20)]
     contents = {content.digest: content for part in parts for content in part.contents}
     return run.submission(*chain.from_iterable(part.events for part in parts), contents=tuple(contents.values()))
 
