@@ -25,7 +25,8 @@ def lock_of(path: Path) -> FileLock:
     lock_path = Path(f"{path}.lock")
     check_file_system(path)
     check_single_name(path)
-    if not lock_path.exists() and not is_blank(path):
+    # In this order: who makes a ledger makes its lock first.
+    if not is_blank(path) and not lock_path.exists():
         identify(path)
     prepare_folder(path)
     try:

@@ -41,9 +41,14 @@ def require_current(path: Path) -> Identity:
 
 
 def is_blank(path: Path) -> bool:
-    """Whether nothing is there yet: no file, an empty one, or a database without any table."""
-    if not path.exists() or (path.is_file() and size_of(path) == 0):
+    """Whether nothing is there yet: no file, an empty one, or a database without any table.
+
+    An empty file beside which SQLite has left files of its own was a database, and was cut to nothing.
+    """
+    if not path.exists():
         return True
+    if path.is_file() and size_of(path) == 0:
+        return not any(Path(f"{path}{suffix}").exists() for suffix in ("-wal", "-shm"))
     _check_file(path)
     with contextlib.closing(_connect(path, _has_log(path))) as connection:
         try:
