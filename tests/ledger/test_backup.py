@@ -1,8 +1,10 @@
 """A backup is the ledger of one moment; what is restored from it is that ledger, and says that it goes on by itself."""
 
 import asyncio
+import json
 import sqlite3
 import threading
+from hashlib import sha256
 
 import pytest
 
@@ -188,3 +190,35 @@ async def test_a_list_that_is_none_or_another_ledgers_is_refused_before_anything
     with pytest.raises(InvalidErasureList):
         await restore(tmp_path / "b.db", tmp_path / "r.db", erasures=ErasureList(tmp_path / "list"))
     assert not (tmp_path / "r.db").exists()
+
+
+async def test_a_list_that_was_cut_or_changed_is_refused_wherever_that_was(recorded, path, tmp_path):  # D19
+    for run_id in ("run-1", "run-2"):
+        await recorded.erase(run=("session-1", run_id))
+    erasures = await list_erasures(path, tmp_path / "erasures.jsonl")
+    ledger_id = await recorded.reader.ledger_id()
+    lines = erasures.path.read_bytes().splitlines(keepends=True)
+    for bad, problem in [
+        *((lines[:count], "has no end") for count in range(1, len(lines))),
+        (lines[:2] + lines[3:], "is not as it was written"),
+        ([*lines[:-1], lines[1], lines[-1]], "is not as it was written"),
+        (lines * 2, "goes on after its end"),
+        ([*lines[:-1], lines[-1][:-9]], "no JSON"),
+    ]:
+        erasures.path.write_bytes(b"".join(bad))
+        with pytest.raises(InvalidErasureList, match=problem):
+            erasures.check(ledger_id)
+    erasures.path.write_bytes(b"".join(lines))
+    erasures.check(ledger_id)
+
+
+async def test_a_decision_that_a_list_names_twice_is_carried_out_once(recorded, path, tmp_path):  # D19
+    await back_up(path, tmp_path / "b.db")
+    await recorded.erase(run=("session-1", "run-1"))
+    erasures = await list_erasures(path, tmp_path / "erasures.jsonl")
+    first, *said, _ = erasures.path.read_bytes().splitlines(keepends=True)
+    twice = b"".join([first, *said, *said])
+    end = {"line_count": 1 + 2 * len(said), "sha256": sha256(twice).hexdigest()}
+    erasures.path.write_bytes(twice + json.dumps(end).encode())
+    report = await restore(tmp_path / "b.db", tmp_path / "restored.db", erasures=erasures)
+    assert report.erasures_repeated == 1
