@@ -1,7 +1,7 @@
 """What was erased, as a list kept apart from the ledger: a backup from before holds it still (SPEC D19).
 
 One JSON object a line: first whose list it is, then each decision, then each run that it took content of, and at last
-how many lines these are, with their SHA-256, so that a list that was cut is not taken for a whole one. `restore` carries
+how many lines these are, with their SHA-256, so that one that was cut is not taken for whole. `restore` carries
 out again what its backup does not know.
 """
 
