@@ -28,6 +28,7 @@ from ledger.errors import (
     UnsupportedUrl,
 )
 from ledger.following import Follower
+from ledger.front import WriterLimits
 from ledger.ledger import Ledger
 from ledger.reader import LedgerReader
 from ledger.rebuild import RebuildReport
@@ -44,7 +45,6 @@ from ledger.records import (
     ToolInvocation,
 )
 from ledger.recovery import Recovery
-from ledger.writer import WriterLimits
 
 __all__ = [
     "AgentStep",

@@ -11,9 +11,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from ledger.erasing import ErasureLimits
+from ledger.front import WriterLimits
 from ledger.lag import Unsequenced
 from ledger.store.place import is_postgres, path_of
-from ledger.writer import WriterLimits
 
 FREE_WARN_BYTES = 1024 * 1024 * 1024
 """Room for a ledger to grow that is little."""

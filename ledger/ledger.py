@@ -21,6 +21,7 @@ from ledger.engine import Engine, LedgerJournal
 from ledger.erasing import Eraser, ErasureLimits
 from ledger.followers import Followers
 from ledger.forgetting import Forgetting
+from ledger.front import WriterLimits
 from ledger.measures import Measures
 from ledger.reader import LedgerReader
 from ledger.rebuild import RebuildReport
@@ -29,7 +30,6 @@ from ledger.store.engine import open_sqlite
 from ledger.store.place import is_postgres, path_of
 from ledger.store.sqlite import LOCK_TIMEOUT_S
 from ledger.unfolded import Statement, clear_context
-from ledger.writer import WriterLimits
 
 T = TypeVar("T")
 

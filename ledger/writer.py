@@ -6,54 +6,25 @@ ledger adds no delay. The writer knows nothing of the database: `Store` does.
 
 from __future__ import annotations
 
-import atexit
 import logging
-import os
 import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from harness.errors import LedgerUnavailable
-from harness.journal import Permit, Recorded, Submission
-from ledger.lanes import Lanes, Waiting, answer, lost_before, refused_in_child
-from ledger.measures import Measures, Meter
-from ledger.permits import Permits
-from ledger.prepared import Append, prepare
-from ledger.requests import OnRequest, Requests
+from harness.journal import Recorded
+from ledger.front import Front, Job, WriterLimits
+from ledger.lanes import Waiting, answer
+from ledger.prepared import Append
+from ledger.requests import Requests
 from ledger.store.batch import Batch
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-CROWDED_APPENDS = 512
-"""Where more wait, what comes keeps only its bytes meanwhile."""
-
-
-@dataclass(frozen=True, slots=True)
-class WriterLimits:
-    """How much the writer holds at once."""
-
-    permits_max: int = 1_024
-    """Boundaries under way; a further one waits."""
-    queue_bytes_max: int = 64 * 1024 * 1024
-    """Bytes waiting to be written; above it no new boundary is let in, while ends still are."""
-    batch_appends_max: int = 256
-    """Appends in one transaction."""
-    batch_bytes_max: int = 8 * 1024 * 1024
-    """Bytes in one transaction, unless one append alone has more."""
-    broken_runs_max: int = 10_000
-    """Runs remembered for having lost a submission; an older one's events are still checked by the fold."""
-    linger_s: float = 0.005
-    """How long what no work waits for may be held back, to share the commit of what comes next."""
-    rest_after_s: float = 0.5
-    """Idle time after which the store may tidy up."""
-    exit_timeout_s: float = 5.0
-    """How long a process that ends without closing waits for what it submitted."""
 
 
 class Store(Protocol):
@@ -72,16 +43,10 @@ class Store(Protocol):
         """Nothing more will come."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Job:
-    action: Callable[[], Any]
-    future: Future[Any]
+_Item = Waiting | Job | None
 
 
-_Item = Waiting | _Job | None
-
-
-class Writer:
+class Writer(Front):
     """A `harness.journal.Journal` whose submissions one thread writes."""
 
     def __init__(
@@ -92,44 +57,13 @@ class Writer:
         on_written: Callable[[], None] = lambda: None,
     ) -> None:
         """`on_written` is called, in the writer's thread, after each transaction."""
+        super().__init__(limits, requests or Requests(), on_written)
         self._store = store
-        self._requests = requests or Requests()
-        self._on_written = on_written
-        self._limits = limits
-        self._permits = Permits(permits_max=limits.permits_max, bytes_max=limits.queue_bytes_max)
         self._queue: SimpleQueue[_Item] = SimpleQueue()
-        # A collection may come while this thread has it, and end a run.
-        self._lock = threading.RLock()
         self._closing = False
         self._stopped = False
-        self._lanes = Lanes(limits.broken_runs_max)
-        self._meter = Meter()
-        self._process_id = os.getpid()
         self._thread = threading.Thread(target=self._work, name="ledger-writer", daemon=True)
         self._thread.start()
-        atexit.register(self._flush_at_exit)
-
-    def request_permit(self, timeout_s: float) -> Future[Permit]:
-        """As `harness.journal.Journal`."""
-        if self._is_forked():
-            return refused_in_child()
-        return self._permits.request(timeout_s)
-
-    def submit(self, submission: Submission, *, seq_expected: int | None = None) -> Future[Recorded]:
-        """As `harness.journal.Journal`. With `seq_expected`, `AppendConflict` unless the run is at that position."""
-        append = prepare(submission, seq_expected=seq_expected)
-        if self._is_forked():
-            return refused_in_child()
-        future: Future[Recorded] = Future()
-        future.set_running_or_notify_cancel()
-        if self._permits.add_bytes(append.size_bytes) > CROWDED_APPENDS:
-            append.shrink()
-        self._put(Waiting(append, future))
-        return future
-
-    def watch(self, run_id: str, on_request: OnRequest) -> Callable[[], None]:
-        """As `harness.journal.Journal`."""
-        return self._requests.watch(run_id, on_request)
 
     def run(self, job: Callable[[Batch], T], run_ids: Sequence[str] = ()) -> Future[T]:
         """Run `job` in a write transaction of its own, in turn; `run_ids` are the runs that it looks at."""
@@ -137,47 +71,21 @@ class Writer:
 
     def call(self, action: Callable[[], T]) -> Future[T]:
         """Call `action` in the writer's thread, in turn and outside any transaction."""
-        if self._is_forked():
-            return refused_in_child()
-        future: Future[T] = Future()
-        future.set_running_or_notify_cancel()
-        self._put(_Job(action, future))
-        return future
+        return self._put_job(action)
 
-    def measures(self) -> Measures:
-        """What was counted since the ledger was opened."""
-        return self._meter.measures(self._permits.load())
-
-    def close(self, timeout_s: float | None = None) -> None:
-        """Write what was submitted, then stop; blocks. Whatever comes later fails."""
-        if self._is_forked():
-            return
-        atexit.unregister(self._flush_at_exit)
-        self._permits.close()
-        with self._lock:
-            if not self._closing:
-                self._closing = True
-                self._queue.put(None)
-        self._thread.join(timeout_s)
-
-    def _is_forked(self) -> bool:
-        # The thread is the parent's, and its locks may have been held when the process was forked.
-        return os.getpid() != self._process_id
-
-    def _flush_at_exit(self) -> None:
-        self.close(self._limits.exit_timeout_s)
-
-    def _put(self, item: Waiting | _Job) -> None:
+    def _put(self, item: Waiting | Job) -> None:
         with self._lock:
             if not self._stopped:
                 self._queue.put(item)
                 return
         self._refuse(item)
 
-    def _refuse(self, item: Waiting | _Job) -> None:
-        if isinstance(item, Waiting):
-            self._permits.remove_bytes(item.append.size_bytes)
-        answer(item.future, LedgerUnavailable("the ledger is closed"))
+    def _stop(self, timeout_s: float | None) -> None:
+        with self._lock:
+            if not self._closing:
+                self._closing = True
+                self._queue.put(None)
+        self._thread.join(timeout_s)
 
     def _work(self) -> None:
         pending: _Item = None
@@ -192,7 +100,7 @@ class Writer:
                 if pending is None:
                     break
                 is_tidy = False
-            if isinstance(pending, _Job):
+            if isinstance(pending, Job):
                 self._run(pending)
                 pending = None
                 continue
@@ -215,7 +123,7 @@ class Writer:
                 return group, None, False
             if item is None:
                 return group, None, True
-            if isinstance(item, _Job):
+            if isinstance(item, Job):
                 return group, item, False
             size_bytes += item.append.size_bytes
             if size_bytes > self._limits.batch_bytes_max:
@@ -225,32 +133,15 @@ class Writer:
         return group, None, False
 
     def _write(self, group: list[Waiting]) -> None:
-        taken = [waiting for waiting in group if self._admit(waiting)]
+        taken = self._admitted(group)
         if not taken:
             return
-        appends = [waiting.append for waiting in taken]
-        results: Sequence[Recorded | Exception]
+        outcome: Sequence[Recorded | Exception] | Exception
         try:
-            results = self._store.append_all(appends)
-        except Exception as error:
-            if not isinstance(error, LedgerUnavailable):
-                log.exception("the ledger's writer failed")
-            problem = error.problem if isinstance(error, LedgerUnavailable) else type(error).__name__
-            results = [LedgerUnavailable(problem) for _ in taken]
-            self._lanes.lose(appends)
-        for waiting, result in zip(taken, results, strict=True):
-            self._permits.remove_bytes(waiting.append.size_bytes)
-            answer(waiting.future, result)
-        self._meter.appended(taken, results)
-        self._on_written()
-
-    def _admit(self, waiting: Waiting) -> bool:
-        if self._lanes.admits(waiting.append):
-            return True
-        self._permits.remove_bytes(waiting.append.size_bytes)
-        self._meter.failed(lost := lost_before())
-        answer(waiting.future, lost)
-        return False
+            outcome = self._store.append_all([waiting.append for waiting in taken])
+        except Exception as error:  # noqa: BLE001 - it is told to all who wait
+            outcome = error
+        self._answer(taken, outcome)
 
     def _tidy(self, *, is_idle: bool) -> bool:
         """Whether that is done with; while others are writing it is put off."""
@@ -263,7 +154,7 @@ class Writer:
             log.exception("the ledger could not be tidied")
         return True
 
-    def _run(self, item: _Job) -> None:
+    def _run(self, item: Job) -> None:
         try:
             result = item.action()
         except Exception as error:  # noqa: BLE001 - it is the caller's to see

@@ -16,6 +16,7 @@ from ledger.bell import Bell
 from ledger.deciding import Setting, numbered
 from ledger.errors import LedgerUnreadable
 from ledger.failpoints import reached
+from ledger.front import WriterLimits
 from ledger.migrate import OPEN_TIMEOUT_S, ensure_current, lock_of
 from ledger.reader import READS_MAX, LedgerReader
 from ledger.rebuild import RebuildReport, rebuild_all
@@ -30,7 +31,7 @@ from ledger.store.rebuilding import SqliteSource
 from ledger.store.recovering import recover
 from ledger.store.requests import SqliteRequests
 from ledger.store.sqlite import SqliteStore
-from ledger.writer import Writer, WriterLimits
+from ledger.writer import Writer
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from harness.ids import IdSource
 from ledger.bell import Bell
 from ledger.deciding import Setting, numbered
 from ledger.errors import LedgerUnreadable
+from ledger.front import WriterLimits
 from ledger.reader import READS_MAX, LedgerReader
 from ledger.rebuild import RebuildReport
 from ledger.recovery import Recovery
@@ -30,7 +31,6 @@ from ledger.store.postgres.requests import PostgresRequests
 from ledger.store.postgres.sequencing import Sequencer
 from ledger.store.postgres.thread import LoopThread
 from ledger.store.postgres.writer import PostgresWriter
-from ledger.writer import WriterLimits
 
 LEASE_MAX_S = 3600.0
 

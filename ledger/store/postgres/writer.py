@@ -6,10 +6,7 @@ What waits for one run goes out together, in one statement. Callers only await f
 from __future__ import annotations
 
 import asyncio
-import atexit
 import logging
-import os
-import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -18,20 +15,16 @@ from typing import Any, TypeVar
 
 import asyncpg
 
-from harness.errors import LedgerUnavailable
-from harness.journal import Permit, Recorded, Submission
+from harness.journal import Recorded
 from ledger.deciding import Draft
-from ledger.lanes import Lanes, Waiting, answer, lost_before, refused_in_child
-from ledger.measures import Measures, Meter
-from ledger.permits import Permits
-from ledger.prepared import prepare
-from ledger.requests import OnRequest, Requests
+from ledger.front import Front, Job, WriterLimits
+from ledger.lanes import Waiting, answer
+from ledger.requests import Requests
 from ledger.store.postgres.appends import Appends
 from ledger.store.postgres.faults import violated
 from ledger.store.postgres.link import Link
 from ledger.store.postgres.place import PostgresPlace
 from ledger.store.postgres.thread import LoopThread
-from ledger.writer import CROWDED_APPENDS, WriterLimits
 
 log = logging.getLogger(__name__)
 
@@ -41,25 +34,18 @@ CONNECTIONS_MAX = 8
 """Statements under way at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Job:
-    job: Callable[[Draft], Any]
-    run_id: str | None
-    future: Future[Any]
-
-
 @dataclass(slots=True)
 class _Lane:
     """What waits for one run."""
 
     run_id: str | None
-    items: deque[Waiting | _Job] = field(default_factory=deque)
+    items: deque[Waiting | Job] = field(default_factory=deque)
     timer: asyncio.TimerHandle | None = None
     is_taken: bool = False
     """Whether it is in the queue of lanes, or at work."""
 
 
-class PostgresWriter:
+class PostgresWriter(Front):
     """A `harness.journal.Journal` over a pool of connections, in a thread of its own."""
 
     def __init__(
@@ -72,72 +58,36 @@ class PostgresWriter:
         on_written: Callable[[], None] = lambda: None,
     ) -> None:
         """`on_written` is called after each statement, in the ledger's loop."""
+        super().__init__(limits, requests, on_written)
         self._place = place
         self._appends = appends
         self._thread = thread
-        self._limits = limits
-        self._requests = requests
-        self._on_written = on_written
-        self._permits = Permits(permits_max=limits.permits_max, bytes_max=limits.queue_bytes_max)
-        self._meter = Meter()
-        self._process_id = os.getpid()
-        # A collection may come while this thread has it, and end a run.
-        self._lock = threading.RLock()
-        self._inbox: list[Waiting | _Job] = []
+        self._inbox: list[Waiting | Job] = []
         self._is_closed = False
         self._closing: Future[None] | None = None
         # From here on only the thread's loop touches them.
-        self._broken = Lanes(limits.broken_runs_max)
         self._lanes: dict[str | None, _Lane] = {}
         self._queue: asyncio.Queue[_Lane | None] = asyncio.Queue()
         self._workers: list[asyncio.Task[None]] = []
         self._idle = 0
         self._is_draining = False
         self._drained = asyncio.Event()
-        atexit.register(self._flush_at_exit)
-
-    def request_permit(self, timeout_s: float) -> Future[Permit]:
-        """As `harness.journal.Journal`."""
-        if self._is_forked():
-            return refused_in_child()
-        return self._permits.request(timeout_s)
-
-    def submit(self, submission: Submission, *, seq_expected: int | None = None) -> Future[Recorded]:
-        """As `harness.journal.Journal`. With `seq_expected`, `AppendConflict` unless the run is at that position."""
-        append = prepare(submission, seq_expected=seq_expected)
-        if self._is_forked():
-            return refused_in_child()
-        future: Future[Recorded] = Future()
-        future.set_running_or_notify_cancel()
-        if self._permits.add_bytes(append.size_bytes) > CROWDED_APPENDS:
-            append.shrink()
-        self._put(Waiting(append, future))
-        return future
-
-    def watch(self, run_id: str, on_request: OnRequest) -> Callable[[], None]:
-        """As `harness.journal.Journal`."""
-        return self._requests.watch(run_id, on_request)
 
     def run(self, job: Callable[[Draft], T], run_ids: Sequence[str] = ()) -> Future[T]:
         """Write what `job` drafts for the one run it looks at, in that run's turn; it may be asked several times."""
-        if self._is_forked():
-            return refused_in_child()
-        future: Future[T] = Future()
-        future.set_running_or_notify_cancel()
         (run_id,) = run_ids or (None,)
-        self._put(_Job(job, run_id, future))
-        return future
+        return self._put_job(job, run_id)
 
-    def measures(self) -> Measures:
-        """What was counted since the ledger was opened."""
-        return self._meter.measures(self._permits.load())
+    def _put(self, item: Waiting | Job) -> None:
+        with self._lock:
+            if not self._is_closed:
+                self._inbox.append(item)
+                if len(self._inbox) == 1:
+                    self._thread.loop.call_soon_threadsafe(self._take_in)
+                return
+        self._refuse(item)
 
-    def close(self, timeout_s: float | None = None) -> None:
-        """Write what was submitted, then stop; blocks. Whatever comes later fails."""
-        if self._is_forked():
-            return
-        atexit.unregister(self._flush_at_exit)
-        self._permits.close()
+    def _stop(self, timeout_s: float | None) -> None:
         with self._lock:
             self._is_closed = True
             if self._closing is None:
@@ -146,24 +96,6 @@ class PostgresWriter:
             self._closing.result(timeout_s)
         except TimeoutError:
             log.warning("the ledger was left before everything was written")
-
-    def _is_forked(self) -> bool:
-        # The thread is the parent's, and its locks may have been held when the process was forked.
-        return os.getpid() != self._process_id
-
-    def _flush_at_exit(self) -> None:
-        self.close(self._limits.exit_timeout_s)
-
-    def _put(self, item: Waiting | _Job) -> None:
-        with self._lock:
-            if not self._is_closed:
-                self._inbox.append(item)
-                if len(self._inbox) == 1:
-                    self._thread.loop.call_soon_threadsafe(self._take_in)
-                return
-        if isinstance(item, Waiting):
-            self._permits.remove_bytes(item.append.size_bytes)
-        answer(item.future, LedgerUnavailable("the ledger is closed"))
 
     def _take_in(self) -> None:
         with self._lock:
@@ -177,7 +109,7 @@ class PostgresWriter:
 
     def _schedule(self, lane: _Lane) -> None:
         """Put the lane in the queue; in a moment, where no work waits for what it holds."""
-        if self._is_draining or any(isinstance(item, _Job) or item.append.is_awaited for item in lane.items):
+        if self._is_draining or any(isinstance(item, Job) or item.append.is_awaited for item in lane.items):
             self._enqueue(lane)
         elif lane.timer is None:
             lane.timer = self._thread.loop.call_later(self._limits.linger_s, self._enqueue, lane)
@@ -211,36 +143,21 @@ class PostgresWriter:
 
     async def _write_next(self, link: Link, lane: _Lane) -> None:
         first = lane.items[0]
-        if isinstance(first, _Job):
+        if isinstance(first, Job):
             lane.items.popleft()
             answer(first.future, await self._outcome(link, first))
             self._on_written()
             return
-        group: list[Waiting] = []
-        for waiting in self._gather(lane):
-            if self._broken.admits(waiting.append):
-                group.append(waiting)
-            else:
-                self._permits.remove_bytes(waiting.append.size_bytes)
-                self._meter.failed(lost := lost_before())
-                answer(waiting.future, lost)
+        group = self._admitted(self._gather(lane))
         if not group:
             return
         appends = [waiting.append for waiting in group]
-        results: Sequence[Recorded | Exception]
+        outcome: Sequence[Recorded | Exception] | Exception
         try:
-            results = await self._appends.append_all(link, appends[0].run_id, appends)
-        except Exception as error:
-            if not isinstance(error, LedgerUnavailable):
-                log.exception("the ledger's writer failed")
-            problem = error.problem if isinstance(error, LedgerUnavailable) else type(error).__name__
-            results = [LedgerUnavailable(problem) for _ in group]
-            self._broken.lose(appends)
-        for waiting, result in zip(group, results, strict=True):
-            self._permits.remove_bytes(waiting.append.size_bytes)
-            answer(waiting.future, result)
-        self._meter.appended(group, results)
-        self._on_written()
+            outcome = await self._appends.append_all(link, appends[0].run_id, appends)
+        except Exception as error:  # noqa: BLE001 - it is told to all who wait
+            outcome = error
+        self._answer(group, outcome)
 
     def _gather(self, lane: _Lane) -> list[Waiting]:
         """Everything that waits in the lane and fits into one statement."""
@@ -248,7 +165,7 @@ class PostgresWriter:
         size_bytes = 0
         while lane.items and len(group) < self._limits.batch_appends_max:
             item = lane.items[0]
-            if isinstance(item, _Job):
+            if isinstance(item, Job):
                 break
             size_bytes += item.append.size_bytes
             if group and size_bytes > self._limits.batch_bytes_max:
@@ -257,9 +174,9 @@ class PostgresWriter:
             lane.items.popleft()
         return group
 
-    async def _outcome(self, link: Link, item: _Job) -> Any:
+    async def _outcome(self, link: Link, item: Job) -> Any:
         try:
-            return await self._appends.decide(link, item.job, item.run_id)
+            return await self._appends.decide(link, item.action, item.run_id)
         except asyncpg.IntegrityConstraintViolationError as error:
             return violated(error, "a job")
         except Exception as error:  # noqa: BLE001 - it is the caller's to see
