@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 
 from ledger.records import AgentStep, ChatSession, ContentView, RunDetail, RunSummary, RunTrace, ToolInvocation
-from viewer.present.format import instant
+from ledger.words.format import instant
 
 Json = dict[str, Any]
 

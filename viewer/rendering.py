@@ -7,11 +7,13 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.responses import HTMLResponse
 
-from viewer.present import format as form
-from viewer.present import links, words
-from viewer.present.event_lines import boundary_words
+from ledger.words import codes as words
+from ledger.words import format as form
+from ledger.words.event_lines import boundary_words
+from ledger.words.text import visible
+from viewer.present import links
 from viewer.present.gauges import columns
-from viewer.present.text import breakable, prose, row_count, visible, visible_markup
+from viewer.present.text import breakable, prose, row_count, visible_markup
 from viewer.present.verdict import TONES, pill
 
 

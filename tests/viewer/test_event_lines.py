@@ -3,8 +3,8 @@
 import pytest
 
 from harness.events import EVENT_TYPES, RunEvent
+from ledger.words.event_lines import _LINES, line, tone
 from tests.viewer.example_runs import all_runs
-from viewer.present.event_lines import _LINES, line, tone
 
 RUN_EVENT_TYPES = [name for name, model in EVENT_TYPES.items() if issubclass(model, RunEvent)]
 

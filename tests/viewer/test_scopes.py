@@ -1,10 +1,10 @@
 """Nested scopes: what they were limited to, what they used, and where they are drawn (SPEC D5)."""
 
 from harness import events as e
+from ledger.words.places import Level, indent, levels, place
 from tests.viewer.example_runs import LIMITS, astray_run, priced_run
 from tests.viewer.fake_run import FakeRun
 from viewer.present.groups import gather
-from viewer.present.places import Level, indent, levels, place
 from viewer.present.scopes import scopes_of
 from viewer.present.spans import spans_of
 

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from viewer.present.text import shorten, visible, visible_markup, window
+from ledger.words.text import shorten, visible
+from viewer.present.text import visible_markup, window
 
 
 @pytest.mark.parametrize(

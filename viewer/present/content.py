@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 
 from ledger.records import ContentView, ToolInvocation
+from ledger.words.codes import plain
+from ledger.words.format import count, day_time, size
+from ledger.words.text import shorten
 from viewer.present import json_tree
-from viewer.present.format import count, day_time, size
-from viewer.present.text import WINDOW_SIZE_BYTES, Window, shorten, window
-from viewer.present.words import plain
+from viewer.present.text import WINDOW_SIZE_BYTES, Window, window
 
 PEEK_CHARS_MAX = 96
 PEEK_WINDOW_SIZE_BYTES = 2_048

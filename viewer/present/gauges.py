@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ledger.records import RunDetail
-from viewer.present.format import count
-from viewer.present.words import amount, resource
+from ledger.words.codes import amount, resource
+from ledger.words.format import count
 
 _ORDER = ("model_calls", "tool_calls")
 _LAST = ("repeated_calls", "input_tokens", "output_tokens", "total_tokens", "cost_micros", "run_bytes")

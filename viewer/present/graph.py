@@ -7,7 +7,7 @@ again, run along the right side. Each transition is numbered, and one walked twi
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from viewer.present.text import shorten
+from ledger.words.text import shorten
 
 NODE_HEIGHT = 30
 NODE_WIDTH_MIN = 104

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from viewer.present.places import Place, place
+from ledger.words.places import Place, place
 from viewer.present.scopes import Scope
 from viewer.present.spans import Span
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator
 
 from ledger.records import RunDetail
-from viewer.present.format import count, some
+from ledger.words.codes import used_of
+from ledger.words.format import count, some
 from viewer.present.scopes import Scope
 from viewer.present.sentence import Part, Sentence
-from viewer.present.words import used_of
 
 SCOPES_NAMED_MAX = 3
 

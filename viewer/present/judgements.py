@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ledger.words.codes import plain
+from ledger.words.format import count
+from ledger.words.text import shorten
 from viewer.present import json_tree
-from viewer.present.format import count
-from viewer.present.text import shorten
-from viewer.present.words import plain
 
 WORDS_CHARS_MAX = 600
 

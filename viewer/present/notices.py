@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from ledger.records import AgentStep, ContentView, RunTrace, ToolInvocation
-from viewer.present.format import count, plural
+from ledger.words.format import count, plural
 from viewer.present.links import TraceLinks
 from viewer.reading import RunReading
 

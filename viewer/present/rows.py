@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ledger.records import AgentStep, ContentView, RecordedEvent, ToolInvocation
-from viewer.present import event_lines, json_tree
+from ledger.words import event_lines
+from ledger.words.format import count, duration, money, plural
+from viewer.present import json_tree
 from viewer.present.content import Block, arguments, block, peek, reply
-from viewer.present.format import count, duration, money, plural
 from viewer.present.links import TraceLinks
 
 ROWS_PER_PAGE = 50

@@ -10,9 +10,9 @@ from harness.errors import HarnessError, UnknownEvent
 from harness.events import parse_event
 from harness.state import OBSERVED, RunState, evolve
 from ledger.records import RecordedEvent
-from viewer.present.format import duration
-from viewer.present.places import Place, place
-from viewer.present.words import amount, noun, used_of
+from ledger.words.codes import amount, noun, used_of
+from ledger.words.format import duration
+from ledger.words.places import Place, place
 
 
 @dataclass(frozen=True, slots=True)

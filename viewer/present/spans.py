@@ -6,10 +6,10 @@ from typing import Any, Literal
 from urllib.parse import unquote
 
 from ledger.records import AgentStep, RecordedEvent, ToolInvocation
+from ledger.words.codes import failure, plain, scope_of, used_of
+from ledger.words.format import count, duration, some
+from ledger.words.text import shorten
 from viewer.present.content import arguments
-from viewer.present.format import count, duration, some
-from viewer.present.text import shorten
-from viewer.present.words import failure, plain, scope_of, used_of
 
 Kind = Literal["model", "tool", "guard", "wait"]
 State = Literal["ok", "failed", "running", "abandoned", "late", "refused", "denied", "passed", "wait"]

@@ -9,43 +9,22 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
+from ledger.words.text import UNSAFE, mark
+
 WINDOW_SIZE_BYTES = 8_192
 """How much of one piece of content a page shows at once."""
 
-_UNSAFE = re.compile(
-    "["
-    "\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 but tab and line feed, delete, C1
-    "\u00ad\u061c\u180e\u200b\u200e\u200f"  # soft hyphen, direction marks, zero-width space
-    "\u2028-\u202e\u2060-\u206f"  # separators, embeddings and overrides, invisible operators, isolates
-    "\ufeff\ufff9-\ufffb"  # byte order mark, interlinear annotations
-    "\ud800-\udfff"  # surrogates, which no encoder accepts
-    "\U000e0000-\U000e0fff"  # tags and further variation selectors: text that nobody sees
-    "]"
-)
-
 _CODE = re.compile("`([^`\n]+)`")
-
-# fmt: off
-_CONTROLS = (
-    "NUL", "SOH", "STX", "ETX", "EOT", "ENQ", "ACK", "BEL", "BS", "TAB", "LF", "VT", "FF", "CR", "SO", "SI",
-    "DLE", "DC1", "DC2", "DC3", "DC4", "NAK", "SYN", "ETB", "CAN", "EM", "SUB", "ESC", "FS", "GS", "RS", "US",
-)
-# fmt: on
-
-
-def visible(text: str) -> str:
-    """The text with each character that could hide or turn it replaced by a mark that names it."""
-    return _UNSAFE.sub(lambda found: _mark(found[0]), text)
 
 
 def visible_markup(text: str) -> Markup:
     """The same as HTML, with the marks told apart from characters that merely look like them."""
     out: list[Markup] = []
     at = 0
-    for found in _UNSAFE.finditer(text):
+    for found in UNSAFE.finditer(text):
         out.append(escape(text[at : found.start()]))
         code = f"U+{ord(found[0]):04X}"
-        out.append(Markup('<span class="mark" title="{}">{}</span>').format(code, _mark(found[0])))
+        out.append(Markup('<span class="mark" title="{}">{}</span>').format(code, mark(found[0])))
         at = found.end()
     out.append(escape(text[at:]))
     return Markup("").join(out)
@@ -67,12 +46,6 @@ def breakable(name: str) -> Markup:
 def row_count(text: str, columns: int) -> int:
     """About how many rows the text takes in so many columns."""
     return sum(1 + len(line) // columns for line in text.split("\n"))
-
-
-def shorten(text: str, length_max: int) -> str:
-    """One visible line of at most `length_max` characters, an ellipsis where it was cut."""
-    line = " ".join(visible(text[: length_max * 4]).split())
-    return line if len(line) <= length_max and len(text) <= length_max * 4 else line[: length_max - 1].rstrip() + "…"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +90,3 @@ def _boundary(data: bytes, at: int) -> int:
             length = 4 if byte >= 0xF0 else 3 if byte >= 0xE0 else 2 if byte >= 0xC0 else 1
             return at - back if length > back else at
     return at
-
-
-def _mark(character: str) -> str:
-    point = ord(character)
-    name = _CONTROLS[point] if point < 0x20 else "DEL" if point == 0x7F else f"U+{point:04X}"
-    return f"‹{name}›"

@@ -7,8 +7,8 @@ more rows than a page can carry is drawn as lanes: one line per group, bars that
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from ledger.words.places import indent
 from viewer.present.groups import Gathered, gather
-from viewer.present.places import indent
 from viewer.present.scopes import Scope
 from viewer.present.spans import Kind, Span, State
 

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ledger.records import AgentStep, RecordedEvent, RunDetail, RunTrace
+from ledger.words.format import money
+from ledger.words.text import shorten
 from viewer.present import rows
 from viewer.present.content import Block
-from viewer.present.format import money
 from viewer.present.gauges import Gauge, gauges
 from viewer.present.graph import Graph, Transition, graph
 from viewer.present.judgements import Judgement, judgements
@@ -14,7 +15,6 @@ from viewer.present.links import TraceLinks
 from viewer.present.notices import notices
 from viewer.present.scopes import scopes_of
 from viewer.present.spans import spans_of, spans_of_rows
-from viewer.present.text import shorten
 from viewer.present.timeline import Timeline, timeline
 from viewer.present.verdict import Verdict, verdict
 from viewer.reading import RunReading

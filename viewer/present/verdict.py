@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from ledger.records import RunDetail, RunTrace, ToolInvocation
-from viewer.present.format import count, duration, nth, size, some
+from ledger.words.codes import amount as amount_of
+from ledger.words.codes import cancel, noun, plain, scope_of
+from ledger.words.format import count, duration, nth, size, some
+from ledger.words.places import levels
+from ledger.words.text import shorten
 from viewer.present.graph import Transition
 from viewer.present.incidents import incidents
-from viewer.present.places import levels
 from viewer.present.scopes import Scope
 from viewer.present.sentence import Part, Sentence
-from viewer.present.text import shorten
-from viewer.present.words import amount as amount_of
-from viewer.present.words import cancel, noun, plain, scope_of
 
 TONES = {"SUCCESS": "good", "RUNNING": "live", "CANCELLED": "quiet"}
 """Outcome to tone; every other outcome is a failure."""

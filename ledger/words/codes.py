@@ -2,7 +2,7 @@
 
 from urllib.parse import unquote
 
-from viewer.present.format import count, duration, money, size
+from ledger.words.format import count, duration, money, size
 
 _FAILURES = {
     "TRANSPORT": "connection failed",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from viewer.present import format as form
+from ledger.words import format as form
 
 
 @pytest.mark.parametrize(

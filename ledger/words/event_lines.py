@@ -5,10 +5,10 @@ from typing import Any
 from urllib.parse import unquote
 
 from harness.state import OBSERVED
-from viewer.present.format import count, duration, size
-from viewer.present.places import levels
-from viewer.present.text import shorten
-from viewer.present.words import amount, noun, plain, used_of
+from ledger.words.codes import amount, noun, plain, used_of
+from ledger.words.format import count, duration, size
+from ledger.words.places import levels
+from ledger.words.text import shorten
 
 Fields = Mapping[str, Any]
 
@@ -20,11 +20,20 @@ LINE_CHARS_MAX = 140
 
 def tone(event_type: str, fields: Fields) -> str:
     """What colours the event's name: bad or good news, a warning, else its family, the part before the dot."""
+    if is_failure(event_type, fields):
+        return "bad"
     if event_type == "run.terminated":
-        return "good" if fields.get("outcome") == "SUCCESS" else "bad"
+        return "good"
     if event_type == "limit.would_reject" or (event_type == "policy.decided" and fields.get("allowed") is False):
         return "warn"
-    return "bad" if event_type in _BAD_NEWS else event_type.partition(".")[0]
+    return event_type.partition(".")[0]
+
+
+def is_failure(event_type: str, fields: Fields) -> bool:
+    """Whether something went wrong: an attempt, work that was refused, a run that ended in anything but success."""
+    if event_type == "run.terminated":
+        return fields.get("outcome") != "SUCCESS"
+    return event_type in _BAD_NEWS
 
 
 def line(event_type: str, fields: Fields) -> str:
