@@ -14,6 +14,7 @@ from typing import Any
 
 from harness.errors import LedgerUnavailable
 from harness.journal import Permit, Recorded, Submission
+from ledger.failpoints import reached
 from ledger.lanes import Lanes, Waiting, answer, lost_before, refused_in_child
 from ledger.measures import Measures, Meter
 from ledger.permits import Permits
@@ -157,6 +158,7 @@ class Front(ABC):
             self._broken.lose(waiting.append for waiting in group)
         else:
             results = outcome
+        reached("before acknowledgement")
         for waiting, result in zip(group, results, strict=True):
             self._permits.remove_bytes(waiting.append.size_bytes)
             answer(waiting.future, result)

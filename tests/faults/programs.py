@@ -13,6 +13,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from harness import Harness, Limits, Run, RunEnded
+from harness.journal import Submission
 from ledger import Ledger, LedgerError, LedgerReader, WriterLimits, failpoints
 from tests.ledger.scripted import ScriptedRun
 
@@ -35,15 +36,7 @@ async def append(pipe: Connection, path: str, run_id: str) -> None:
 
 async def die_at(pipe: Connection, path: str, point: failpoints.Point, times: int) -> None:
     """Do everything that a ledger can do, and die when the point is reached for the so manieth time."""
-    reached = 0
-
-    def die() -> None:
-        nonlocal reached
-        reached += 1
-        if reached == times:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    failpoints.arm(point, die)
+    _arm_death(point, times)
     async with await Ledger.open(path, limits=WriterLimits(rest_after_s=0.02)) as ledger:
         for number in range(3):
             run = ScriptedRun(f"run-{number}", f"session-{number % 2}", writer_id=f"w{number}")
@@ -59,6 +52,32 @@ async def die_at(pipe: Connection, path: str, point: failpoints.Point, times: in
         await asyncio.sleep(0.1)  # nothing is to do, and so a checkpoint is
         await ledger.erase(session="session-1")
     pipe.send("closed")
+
+
+async def append_and_die(pipe: Connection, url: str, run_id: str, point: failpoints.Point, times: int) -> None:
+    """Append to a run, and die when the point is reached for the so manieth time."""
+    _arm_death(point, times)
+    async with await Ledger.open(url, lease_s=0.5) as ledger:
+        for submission in start_and_transitions(run_id, times):
+            pipe.send(ledger.journal.submit(submission).result())
+
+
+def start_and_transitions(run_id: str, count: int) -> list[Submission]:
+    """So many submissions of a run, the same each time."""
+    run = ScriptedRun(run_id, writer_id=f"w-{run_id}")
+    return [run.start(), *(run.transition(f"n{number}") for number in range(count - 1))]
+
+
+def _arm_death(point: failpoints.Point, times: int) -> None:
+    reached = 0
+
+    def die() -> None:
+        nonlocal reached
+        reached += 1
+        if reached == times:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    failpoints.arm(point, die)
 
 
 async def keep_house(pipe: Connection, path: str, seed: float) -> None:

@@ -1,12 +1,14 @@
 """PostgreSQL treated badly: killed, cut off, and gone for a while (SPEC E3, D22)."""
 
 import asyncio
+import contextlib
 import random
+import signal
 import threading
 
 import pytest
 
-from harness.errors import LedgerUnavailable
+from harness.errors import AlreadyTerminated, LedgerUnavailable
 from ledger import Ledger
 from ledger.bytes import body_hash, genesis_link, next_link
 from tests.contract.databases import PostgresOutsider
@@ -124,6 +126,39 @@ async def test_everything_acknowledged_before_the_process_was_killed_is_there_an
         assert (await survivor.recover()).ended == ()
     assert [event.seq for event in events if event.type == "run.terminated"] == [len(events)]
     assert all(events[seq - 1].link == link.hex() for seq, link in acknowledged)
+
+
+async def test_a_death_around_a_statement_leaves_its_append_whole_or_not_there_and_a_retry_says_which(
+    postgres_url, outsider
+):  # CASES 30, 31, D22
+    is_stored = {"before statement": False, "after statement": True, "before acknowledgement": True}
+    runs = {point: point.replace(" ", "-") for point in is_stored}
+    async with await Ledger.open(postgres_url, lease_s=0.5) as survivor:
+        dying = {point: start(programs.append_and_die, postgres_url, run, point, 12) for point, run in runs.items()}
+        acknowledged = {point: heard_from(program) for point, program in dying.items()}
+        assert {program.process.exitcode for program in dying.values()} == {-signal.SIGKILL}
+        async with asyncio.timeout(30):
+            while "RUNNING" in {run.status for run in (await survivor.reader.recent_runs()).rows}:
+                await asyncio.sleep(0.1)
+        for point, run_id in runs.items():
+            *before, last = programs.start_and_transitions(run_id, 12)
+            assert [survivor.journal.submit(one).result(30) for one in before] == acknowledged[point]
+            outcome = survivor.journal.submit(last).exception(30)
+            assert (outcome is None) if is_stored[point] else isinstance(outcome, AlreadyTerminated)
+            # What recovery has put after them ends the run.
+            assert len(links_of(outsider, run_id)) == 12 + is_stored[point]
+        assert (await survivor.rebuild()).is_clean
+
+
+def heard_from(program):
+    """Everything that the program said before it died."""
+    said = []
+    with contextlib.suppress(EOFError, OSError):
+        while True:
+            said.append(program.pipe.recv())
+    program.process.join(30)
+    program.pipe.close()
+    return said
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])

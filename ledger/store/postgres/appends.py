@@ -22,6 +22,7 @@ from harness.events import RunStarted
 from harness.journal import Recorded
 from ledger.deciding import Draft, Setting
 from ledger.errors import RunUnreadable
+from ledger.failpoints import reached
 from ledger.prepared import Append
 from ledger.remembered import Remembered
 from ledger.store.postgres import statements
@@ -218,10 +219,13 @@ def _attempt(draft: Draft, append: Append) -> Recorded | Exception:
 
 
 async def _write(connection: asyncpg.Connection[Any], draft: Draft, seen: Seen, beside: Beside | None) -> bool:
+    reached("before statement")
     if beside is None:
-        return await write(connection, draft, seen)
-    async with connection.transaction():
         is_written = await write(connection, draft, seen)
-        if is_written:
-            await beside(connection)
-        return is_written
+    else:
+        async with connection.transaction():
+            is_written = await write(connection, draft, seen)
+            if is_written:
+                await beside(connection)
+    reached("after statement")
+    return is_written
