@@ -2,7 +2,7 @@
 
 A command is loaded when it is asked for, so that one broken package breaks only its own command. What goes wrong is
 one line on the error stream; exit code 1 says that the thing asked for failed or is not there, 2 that it could not be
-tried: wrong usage, or a ledger that cannot be read.
+tried: wrong usage, or a ledger that cannot be read; 130 that it was interrupted, and says nothing.
 """
 
 import errno
@@ -17,6 +17,9 @@ from ledger.errors import LedgerError, LedgerFileError
 from viewer.logs import FORMATS, LEVELS, configure_logs
 
 GROUP = "tachograph.commands"
+
+INTERRUPTED = 130
+"""As shells report a program that was stopped by Ctrl-C."""
 
 _NOT_TRIED = (InvalidInput, LedgerFileError)
 _ASKED_WRONGLY = {"unsupported_url", "invalid_cursor"}
@@ -70,6 +73,9 @@ class Commands(click.Group):
             if error.errno == errno.EPIPE:
                 raise  # click ends quietly where nobody reads any more
             raise OneLine(error.strerror or type(error).__name__) from error
+        except (KeyboardInterrupt, click.Abort) as error:
+            click.echo("Interrupted", err=True)
+            raise click.exceptions.Exit(INTERRUPTED) from error
 
 
 def _broken(name: str, problem: str) -> click.Command:

@@ -32,11 +32,12 @@ not_found = raising(RunNotFound("s", "r"))
 missing = raising(LedgerMissing(Path("x.db")))
 invalid = raising(InvalidInput("runId", "must not\nbe blank"))
 full = raising(OSError(errno.ENOSPC, "No space left on device"))
+stopped = raising(KeyboardInterrupt())
 no_command = "just a string"
 
 
 def run(*args):
-    names = ("works", "not_found", "missing", "invalid", "full", "no_command", "gone")
+    names = ("works", "not_found", "missing", "invalid", "full", "stopped", "no_command", "gone")
     points = [EntryPoint(name.replace("_", "-"), f"{__name__}:{name}", GROUP) for name in names]
     points.append(EntryPoint("broken", "no_such_package.commands:main", GROUP))
     return CliRunner().invoke(build(lambda: points), args)
@@ -54,6 +55,7 @@ def test_a_command_is_found_by_its_entry_point():
         ("missing", 2, "Error: x.db does not exist\n"),
         ("invalid", 2, "Error: runId must not be blank\n"),
         ("full", 1, "Error: No space left on device\n"),
+        ("stopped", 130, "Interrupted\n"),
     ],
 )
 def test_what_our_packages_raise_is_one_line_and_an_exit_code(command, exit_code, line):
