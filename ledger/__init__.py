@@ -1,6 +1,11 @@
-"""Records every boundary that a run crosses, durably and once, and shows each run exactly as it happened."""
+"""Records every boundary that a run crosses, durably and once, and shows each run exactly as it happened.
 
-from ledger.erasing import ErasureLimits, ErasureReport
+What needs a database is imported when it is first asked for: whoever only checks a bundle has no use for it.
+"""
+
+import importlib
+from typing import TYPE_CHECKING
+
 from ledger.errors import (
     AheadOfLog,
     AppendConflict,
@@ -27,11 +32,7 @@ from ledger.errors import (
     TooLarge,
     UnsupportedUrl,
 )
-from ledger.following import Follower
 from ledger.front import WriterLimits
-from ledger.ledger import Ledger
-from ledger.reader import LedgerReader
-from ledger.rebuild import RebuildReport
 from ledger.records import (
     AgentStep,
     ChatSession,
@@ -44,7 +45,30 @@ from ledger.records import (
     RunTrace,
     ToolInvocation,
 )
-from ledger.recovery import Recovery
+
+if TYPE_CHECKING:
+    from ledger.erasing import ErasureLimits, ErasureReport
+    from ledger.following import Follower
+    from ledger.ledger import Ledger
+    from ledger.reader import LedgerReader
+    from ledger.rebuild import RebuildReport
+    from ledger.recovery import Recovery
+else:
+    _LATE = {
+        "ErasureLimits": "ledger.erasing",
+        "ErasureReport": "ledger.erasing",
+        "Follower": "ledger.following",
+        "Ledger": "ledger.ledger",
+        "LedgerReader": "ledger.reader",
+        "RebuildReport": "ledger.rebuild",
+        "Recovery": "ledger.recovery",
+    }
+
+    def __getattr__(name: str) -> object:
+        if name not in _LATE:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(_LATE[name]), name)
+
 
 __all__ = [
     "AgentStep",

@@ -9,16 +9,17 @@ import functools
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any, NoReturn, ParamSpec
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec
 
 import click
 import orjson
 
 from harness.errors import HarnessError
 from ledger.errors import ContentNotFound, LedgerDamaged, LedgerError, RunNotFound, SessionNotFound
-from ledger.ledger import Ledger
-from ledger.reader import LedgerReader
 from ledger.records import ContentView
+
+if TYPE_CHECKING:
+    from ledger.ledger import Ledger
 
 P = ParamSpec("P")
 
@@ -55,6 +56,10 @@ def command(run: Callable[P, Awaitable[None]]) -> Callable[P, None]:
 
 async def open_existing(db: str) -> Ledger:
     """The ledger, open for writing; a `LedgerError` if there is none, and then none is made."""
+    # Imported here: there are commands that need no database.
+    from ledger.ledger import Ledger
+    from ledger.reader import LedgerReader
+
     async with await LedgerReader.open(db):
         pass
     return await Ledger.open(db)

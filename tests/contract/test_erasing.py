@@ -7,11 +7,12 @@ import pytest
 from click.testing import CliRunner
 
 from harness import Harness, InvalidInput, Limits
-from ledger import ContentNotFound, ErasureLimits, RunNotFound, SessionNotFound, cli
+from ledger import ContentNotFound, ErasureLimits, RunNotFound, SessionNotFound
 from ledger.erasing import CONTENTS_AT_ONCE
 from tests.contract.bytes_on_disk import found_in
 from tests.contract.databases import Refused
 from tests.contract.test_system_stream import recomputed
+from tests.ledger import commands as cli
 from tests.ledger.scripted import ScriptedRun
 from tests.ledger.tables import dump
 

@@ -8,9 +8,10 @@ from click.testing import CliRunner
 from pydantic import ValidationError
 
 from harness import events as e
-from ledger import AppendConflict, EventIdReused, LedgerReader, SessionNotFound, cli
+from ledger import AppendConflict, EventIdReused, LedgerReader, SessionNotFound
 from ledger.bytes import body_hash, genesis_link, next_link
 from tests.contract.databases import Refused
+from tests.ledger import commands as cli
 from tests.ledger.scripted import ScriptedRun
 
 

@@ -6,9 +6,10 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from ledger import Ledger, cli
+from ledger import Ledger
 from ledger.migrate import ensure_current, lock_of
 from ledger.store.identity import HEAD_REVISION
+from tests.ledger import commands as cli
 from tests.ledger.scripted import ScriptedRun, seal
 
 

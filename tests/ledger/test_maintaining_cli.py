@@ -13,8 +13,9 @@ import psutil
 import pytest
 from click.testing import CliRunner
 
-from ledger import Ledger, cli
+from ledger import Ledger
 from ledger.migrate import lock_of
+from tests.ledger import commands as cli
 from tests.ledger.scripted import ScriptedRun
 
 

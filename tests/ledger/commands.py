@@ -1,0 +1,28 @@
+"""The ledger's commands of `tachograph`, as tests call them."""
+
+from ledger.cli.backup import backup, erasures, restore
+from ledger.cli.cancel import cancel
+from ledger.cli.copy import copy
+from ledger.cli.doctor import doctor
+from ledger.cli.erase import erase, retention
+from ledger.cli.maintain import migrate, rebuild
+from ledger.cli.read import runs, show
+from ledger.cli.system import system
+from ledger.cli.verify import verify
+
+__all__ = [
+    "backup",
+    "cancel",
+    "copy",
+    "doctor",
+    "erase",
+    "erasures",
+    "migrate",
+    "rebuild",
+    "restore",
+    "retention",
+    "runs",
+    "show",
+    "system",
+    "verify",
+]
