@@ -67,7 +67,7 @@ class PostgresServer:
         _sweep()
         # Not pytest's folder, which lies under one that only root may enter.
         self.folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=SHARED))
-        self.port = _free_port()
+        self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
         self._databases = 0
         atexit.register(self.stop)
@@ -225,7 +225,7 @@ def _unprivileged() -> pwd.struct_passwd:
     raise AssertionError("root needs a user postgres or nobody to run the server as")
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
