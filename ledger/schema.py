@@ -1,6 +1,7 @@
 """Every table of a ledger, as the newest migration leaves them.
 
-`event` is the truth; `content` is what events name by digest; `erasure` and `erased_run` hold what is left to do of
+`event` is the truth; `content` is what events name by digest; `tile` is the Merkle tree over the log, and `checkpoint`
+holds what was signed of it, so that both are only added to; `erasure` and `erased_run` hold what is left to do of
 erasures under way, and `follower` how far named followers have come; the others are projections, which a rebuild may
 replace at any time. Triggers are in the migrations: they are what each database needs to hold the rules for every
 connection. So is the public order of PostgreSQL (`leaf` and `tree_head`); on SQLite the position is the order.
@@ -148,6 +149,29 @@ erased_run = sa.Table(
     _required("content_count", Int),
     _required("size_bytes", Int),
     sqlite_with_rowid=False,
+)
+
+tile = sa.Table(
+    "tile",
+    metadata,
+    sa.Column("level", Int, primary_key=True, autoincrement=False),
+    sa.Column("tile_index", Int, primary_key=True, autoincrement=False),
+    _required("root", sa.LargeBinary),
+    _required("hashes", sa.LargeBinary),
+    sa.CheckConstraint("level >= 0 AND tile_index >= 0", name="tile_place"),
+    sa.CheckConstraint("length(root) = 32 AND length(hashes) = 8192", name="tile_hashes"),
+)
+
+checkpoint = sa.Table(
+    "checkpoint",
+    metadata,
+    sa.Column("origin", Id, primary_key=True),
+    sa.Column("size", Int, primary_key=True, autoincrement=False),
+    sa.Column("key_id", Id, primary_key=True),
+    _required("root", sa.LargeBinary),
+    _required("note", sa.Text),
+    _required("created_us", Int),
+    sa.CheckConstraint("size >= 0 AND length(root) = 32", name="checkpoint_tree"),
 )
 
 chat_session = sa.Table(

@@ -34,7 +34,7 @@ ADDED = {
     "0004": {"content": ["erased_seq"]},
 }
 """Columns by the migration that added them, and by table."""
-TABLES = {"erasure", "erased_run", "follower"}
+TABLES = {"erasure", "erased_run", "follower", "tile", "checkpoint"}
 """Tables that a later migration added."""
 JSON = {"orchestration_trace", "reserved", "incidents"}
 TEXT = {"currency", "price_table"}
@@ -309,7 +309,8 @@ async def test_0004_adds_what_erasing_needs_and_changes_nothing_else(at_revision
     assert migrate(path)[0] == "0003"
     after = schema_of(connection)
     added = {"content_insert", "content_update", "content_delete"}
-    assert {name for name in after if after[name] != before.get(name)} == {"content", *TABLES, *added}
+    later = {f"{table}_{verb}" for table in ("tile", "checkpoint") for verb in ("insert", "update", "delete")}
+    assert {name for name in after if after[name] != before.get(name)} == {"content", *TABLES, *added, *later}
     now = dump(connection, *COPIED)
     now["content"] = [row.removesuffix(" erased_seq=NULL") for row in now["content"]]
     assert now == rows

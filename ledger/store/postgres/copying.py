@@ -29,7 +29,15 @@ PIECE_EVENTS = 1_000
 PIECE_ROWS = 200
 PIECE_CONTENTS = 4
 """Each may be big."""
-AS_THEY_ARE = (schema.content, schema.erasure, schema.erased_run, schema.follower, *PROJECTIONS)
+AS_THEY_ARE = (
+    schema.content,
+    schema.erasure,
+    schema.erased_run,
+    schema.follower,
+    schema.tile,
+    schema.checkpoint,
+    *PROJECTIONS,
+)
 """Tables whose rows are copied without looking at them,"""
 WHOLE = (schema.stream, schema.event, *AS_THEY_ARE)
 """and all that are compared."""

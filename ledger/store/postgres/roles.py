@@ -10,7 +10,7 @@ from ledger.store.postgres.faults import FAULTS, unusable
 from ledger.store.postgres.place import PostgresPlace
 
 READ = ("ledger_meta", "alembic_version")
-ADD_ONLY = ("event", "leaf")
+ADD_ONLY = ("event", "leaf", "tile", "checkpoint")
 MOVE = {
     "stream": ("head_seq", "head_link", "owner_id", "owner_epoch"),
     "content": ("salt", "encoding", "data", "state", "erased_seq"),
