@@ -71,11 +71,7 @@ stream = sa.Table(
     sa.UniqueConstraint("run_id", "session_id", name="stream_run"),
     sa.CheckConstraint(STREAM_IDENTITY, name="stream_identity"),
     sa.CheckConstraint("head_seq >= 1 AND length(head_link) = 32", name="stream_head"),
-    sa.Index(
-        "stream_owner",
-        "owner_id",
-        **_only_where("owner_id IS NOT NULL"),
-    ),
+    sa.Index("stream_owner", "owner_id", **_only_where("owner_id IS NOT NULL")),
     sqlite_with_rowid=False,
 )
 
@@ -98,12 +94,7 @@ event = sa.Table(
     sa.UniqueConstraint("stream_id", "seq", name="event_seq"),
     sa.UniqueConstraint("stream_id", "event_id", name="event_event_id"),
     sa.CheckConstraint("length(body_hash) = 32 AND length(link) = 32", name="event_hashes"),
-    sa.Index(
-        "event_termination",
-        "stream_id",
-        unique=True,
-        **_only_where("type = 'run.terminated'"),
-    ),
+    sa.Index("event_termination", "stream_id", unique=True, **_only_where("type = 'run.terminated'")),
 )
 
 content = sa.Table(

@@ -19,7 +19,6 @@ from ledger import (
     LedgerUnreadable,
     NotALedger,
     UnsupportedUrl,
-    cli,
 )
 from ledger.schema import metadata
 from ledger.store.identity import HEAD_REVISION, REVISIONS
@@ -27,6 +26,7 @@ from ledger.store.postgres import migrating
 from ledger.store.postgres.migrating import ensure_current
 from ledger.store.postgres.place import place_at
 from tests.contract.databases import PostgresOutsider
+from tests.ledger import commands as cli
 from tests.ledger.scripted import ScriptedRun
 
 ONLY_THERE = {"owner", "xid", "event_xid", "leaf", "tree_head"}
