@@ -1,0 +1,190 @@
+"""A run event by event: its state at any of them, by the one fold that the ledger itself uses.
+
+Going back costs what going on does: the state is kept at the end of every page of events, and of one page the state at
+each event. A run of 60,000 events is a few hundred such marks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import NamedTuple, Protocol
+
+from harness.errors import UnknownEvent
+from harness.events import GraphTransitioned, parse_event
+from ledger.errors import LedgerError, RunUnreadable
+from ledger.projections.run import Changes, RunProjection, project
+from ledger.records import RecordedEvent
+from ledger.words.event_lines import is_failure
+
+PAGE_EVENTS = 200
+"""Events between two marks, and read at once."""
+
+Pages = Callable[[int, int], Awaitable[Sequence[RecordedEvent]]]
+"""The events of one run after a position, at most so many."""
+
+
+class NoSuchEvent(LedgerError):
+    """The run has no event of that number."""
+
+    code = "event_not_found"
+
+    def __init__(self, seq: int, event_count: int) -> None:
+        super().__init__(f"there is no event {seq}: the run has {event_count}, from 1")
+        self.seq = seq
+        self.event_count = event_count
+
+
+class Moment(NamedTuple):
+    """The run just after one of its events."""
+
+    event: RecordedEvent
+    run: RunProjection
+    elapsed_us: int
+    """The latest time since the start that the run's owner wrote."""
+    node: str | None
+    """The graph's node that was entered last."""
+    is_known: bool
+    """False for an event of a type that this program does not know, which therefore changed nothing."""
+
+    @property
+    def seq(self) -> int:
+        """From 1."""
+        return self.event.seq
+
+
+class _Page(NamedTuple):
+    number: int
+    moments: Sequence[Moment]
+    """The run after each of its events,"""
+    problem: RunUnreadable | None = None
+    """up to where they make no sense."""
+
+
+class EventReader(Protocol):
+    """The part of `ledger.LedgerReader` that a replay uses."""
+
+    async def events(
+        self, session_id: str, run_id: str, after_seq: int = ..., limit: int = ...
+    ) -> Sequence[RecordedEvent]:
+        """Events of one run in their order."""
+
+
+class Replay:
+    """One run to walk through, forward and back. Not for several tasks at once."""
+
+    def __init__(self, pages: Pages, page_events: int = PAGE_EVENTS) -> None:
+        self._pages = pages
+        self._page_events = page_events
+        self._marks: list[Moment | None] = [None]
+        """Before each page of which all earlier ones are whole."""
+        self._page = _Page(-1, ())
+        """The one at hand."""
+        self._last_seq = 0
+        """As far as was looked."""
+
+    @classmethod
+    def of(cls, events: Sequence[RecordedEvent], page_events: int = PAGE_EVENTS) -> Replay:
+        """Of a run whose events are all in memory, in their order from the first."""
+
+        async def pages(after_seq: int, limit: int) -> Sequence[RecordedEvent]:
+            return events[after_seq : after_seq + limit]
+
+        return cls(pages, page_events)
+
+    @classmethod
+    def read(cls, reader: EventReader, session_id: str, run_id: str) -> Replay:
+        """Of a run in a ledger, read page by page. What it appends meanwhile is seen when it is asked for."""
+
+        async def pages(after_seq: int, limit: int) -> Sequence[RecordedEvent]:
+            return await reader.events(session_id, run_id, after_seq, limit)
+
+        return cls(pages)
+
+    async def at(self, seq: int) -> Moment:
+        """The run just after event `seq`; `NoSuchEvent`, or `RunUnreadable` from where its events make no sense."""
+        if seq < 1:
+            raise NoSuchEvent(seq, await self.event_count())
+        wanted, place = divmod(seq - 1, self._page_events)
+        while len(self._marks) <= wanted:
+            page = await self._fold(len(self._marks) - 1)
+            if len(page.moments) < self._page_events:
+                raise self._missing(seq, page)
+        page = self._page
+        if page.number != wanted or place >= len(page.moments):
+            page = await self._fold(wanted)
+        if place >= len(page.moments):
+            raise self._missing(seq, page)
+        return page.moments[place]
+
+    async def before(self, seq: int) -> Moment | None:
+        """The run just before event `seq`; None before its first."""
+        return None if seq == 1 else await self.at(seq - 1)
+
+    async def moments(self, after_seq: int = 0) -> AsyncIterator[Moment]:
+        """The run after each of its events behind `after_seq`, in order."""
+        seq = after_seq
+        while True:
+            seq += 1
+            try:
+                moment = await self.at(seq)
+            except NoSuchEvent:
+                return
+            yield moment
+
+    async def first_failure(self, after_seq: int = 0) -> int | None:
+        """The first event behind `after_seq` where something went wrong: an attempt, refused work, the run's end."""
+        while page := await self._pages(after_seq, self._page_events):
+            found = next((event.seq for event in page if is_failure(event.type, event.fields)), None)
+            if found is not None:
+                return found
+            after_seq = page[-1].seq
+        return None
+
+    async def event_count(self) -> int:
+        """How many events the run has by now."""
+        while page := await self._pages(self._last_seq, self._page_events):
+            self._last_seq = page[-1].seq
+        return self._last_seq
+
+    async def _fold(self, number: int) -> _Page:
+        """The page of that number, from its mark."""
+        last, problem = self._marks[number], None
+        found: list[Moment] = []
+        try:
+            for event in await self._pages(number * self._page_events, self._page_events):
+                last = after(last, event)
+                found.append(last)
+        except RunUnreadable as error:
+            problem = error  # what comes before it can be looked at
+        self._page = _Page(number, found, problem)
+        if len(found) == self._page_events and len(self._marks) == number + 1:
+            self._marks.append(last)
+        return self._page
+
+    def _missing(self, seq: int, page: _Page) -> LedgerError:
+        """Why there is no such event, of which `page` should be, or comes before the one that should."""
+        return page.problem or NoSuchEvent(seq, page.number * self._page_events + len(page.moments))
+
+
+def after(before: Moment | None, event: RecordedEvent) -> Moment:
+    """The run after `event`; `RunUnreadable` where it cannot come there."""
+    run = None if before is None else before.run
+    elapsed_us = max(event.elapsed_us or 0, before.elapsed_us if before is not None else 0)
+    node = None if before is None else before.node
+    is_known = False
+    try:
+        with contextlib.suppress(UnknownEvent):
+            known = parse_event(dict(event.fields))
+            run, is_known = project(run, known, Changes()), True
+            node = known.to_node if isinstance(known, GraphTransitioned) else node
+    except Exception as error:
+        # As in any other fold of what is stored: bytes that are no event, or events in an order that is unknown here.
+        raise RunUnreadable(str(event.fields.get("run_id")), f"event {event.seq}: {_line(error)}") from error
+    if run is None:
+        raise RunUnreadable(str(event.fields.get("run_id")), f"event {event.seq}: a run begins with run.started")
+    return Moment(event, run, elapsed_us, node, is_known)
+
+
+def _line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
