@@ -18,8 +18,10 @@ from harness.state import RUNNING
 from ledger.bytes import genesis_link, next_link
 from ledger.errors import AppendConflict, EventIdReused, OwnedElsewhere, RunIdTaken
 from ledger.prepared import Append, PreparedEvent, prepare_event
+from ledger.projections.changes import Changes
+from ledger.projections.fold import project_all
 from ledger.projections.rows import SessionShare
-from ledger.projections.run import Changes, RunProjection, project
+from ledger.projections.run import RunProjection
 
 OPEN_TO_ALL = frozenset(
     {"cancellation.requested", "evaluation.recorded", "feedback.recorded", "case.recorded", "content.erased"}
@@ -165,10 +167,9 @@ class Draft:
 
     def extend(self, append: Append, head: RunHead | None) -> Recorded:
         """Put the append after `head`, whoever owns the run; `IllegalEvent` if its events cannot come there."""
-        projection = head.projection if head is not None else None
         changes = Changes()
-        for prepared in append.events:
-            projection = project(projection, prepared.event, changes)
+        events = (prepared.event for prepared in append.events)
+        projection = project_all(head.projection if head is not None else None, events, changes)
         assert projection is not None, "an append has at least one event"
         if head is None:
             self.open_session(append.session_id, append.events[0].event.occurred_us)

@@ -10,7 +10,9 @@ import orjson
 from harness.errors import UnknownEvent
 from harness.events import Event, parse_event
 from ledger.errors import RunUnreadable
-from ledger.projections.run import Changes, RunProjection, project_all
+from ledger.projections.changes import Changes
+from ledger.projections.fold import project_all
+from ledger.projections.run import RunProjection
 
 PAGE_EVENTS = 500
 """Events of a stream fetched and folded at once."""

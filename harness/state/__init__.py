@@ -1,15 +1,17 @@
 """One fold for everyone: what a run's events add up to.
 
 The live harness decides on this state, the ledger projects and verifies with it; so the arithmetic of budgets and
-the rules of what may follow what exist once. `evolve` is pure: it never changes the state it is given.
+the rules of what may follow what exist once. `evolve` is pure: it never changes the state it is given. `advance` is
+the same step without the copy, for who adds up many events.
 """
 
 from harness.state.charges import charge, reserved_in
-from harness.state.fold import begin, evolve
+from harness.state.fold import advance, begin, evolve
 from harness.state.records import (
     NOTHING,
     OBSERVED,
     RUNNING,
+    Evolving,
     OpenAttempt,
     Refusal,
     Reservation,
@@ -23,11 +25,13 @@ __all__ = [
     "NOTHING",
     "OBSERVED",
     "RUNNING",
+    "Evolving",
     "OpenAttempt",
     "Refusal",
     "Reservation",
     "RunState",
     "ScopeState",
+    "advance",
     "begin",
     "charge",
     "evolve",

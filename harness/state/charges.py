@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from harness.state.records import NOTHING, OpenAttempt, RunState, ScopeState
+from harness.state.records import NOTHING, OpenAttempt, RunState
 
 TOKENS = ("input_tokens", "output_tokens")
 ESTIMATES = frozenset({*TOKENS, "total_tokens", "cost_micros"})
@@ -13,46 +13,38 @@ ESTIMATES = frozenset({*TOKENS, "total_tokens", "cost_micros"})
 
 def charge(usage: Mapping[str, int], amounts: Mapping[str, int]) -> Mapping[str, int]:
     """Usage with `amounts` added; negative ones give back."""
-    charged = dict(usage)
+    charged = {**usage}
     for name, amount in amounts.items():
         charged[name] = charged.get(name, 0) + amount
     return charged
 
 
-def charge_run(state: RunState, scope_ids: tuple[str, ...], amounts: Mapping[str, int]) -> RunState:
-    """The run and those of the scopes that are still open, charged with `amounts`."""
+def charge_run(state: RunState, scope_ids: tuple[str, ...], amounts: Mapping[str, int]) -> None:
+    """Charge the run, and those of the scopes that are still open, with `amounts`."""
     if not amounts:
-        return state
-    usage, scopes = charged(state, scope_ids, amounts)
-    return state._replace(usage=usage, scopes=scopes)
-
-
-def charged(
-    state: RunState, scope_ids: tuple[str, ...], amounts: Mapping[str, int]
-) -> tuple[Mapping[str, int], Mapping[str, ScopeState]]:
-    """The same as its parts, usage and scopes, for one copy of the state together with what else changes in it."""
-    scopes = state.scopes
+        return
+    state.usage = charge(state.usage, amounts)
     if scope_ids:
+        scopes = state.scopes
         inside = {key: scopes[key] for key in scope_ids if key in scopes}
-        scopes = {**scopes, **{key: each._replace(usage=charge(each.usage, amounts)) for key, each in inside.items()}}
-    return charge(state.usage, amounts), scopes
+        charged = {key: scope._replace(usage=charge(scope.usage, amounts)) for key, scope in inside.items()}
+        state.scopes = {**scopes, **charged}
 
 
-def count_unknown(state: RunState, attempt: OpenAttempt, *, usage: int = 0, cost: int = 0) -> RunState:
-    """The run and those of the attempt's scopes that are still open, with so many attempts more of unknown usage."""
+def count_unknown(state: RunState, attempt: OpenAttempt, *, usage: int = 0, cost: int = 0) -> None:
+    """Count so many attempts more of unknown usage, in the run and in those of its scopes that are still open."""
     cost = cost if state.is_priced else 0
     if not usage and not cost:
-        return state
-    scopes = dict(state.scopes)
-    for key in attempt.scope_ids:
-        if (scope := scopes.get(key)) is not None:
-            unknown = scope.usage_unknown_count + usage, scope.cost_unknown_count + cost
-            scopes[key] = scope._replace(usage_unknown_count=unknown[0], cost_unknown_count=unknown[1])
-    return state._replace(
-        scopes=scopes,
-        usage_unknown_count=state.usage_unknown_count + usage,
-        cost_unknown_count=state.cost_unknown_count + cost,
-    )
+        return
+    if attempt.scope_ids:
+        scopes = {**state.scopes}
+        for key in attempt.scope_ids:
+            if (scope := scopes.get(key)) is not None:
+                unknown = scope.usage_unknown_count + usage, scope.cost_unknown_count + cost
+                scopes[key] = scope._replace(usage_unknown_count=unknown[0], cost_unknown_count=unknown[1])
+        state.scopes = scopes
+    state.usage_unknown_count += usage
+    state.cost_unknown_count += cost
 
 
 def reserved_in(state: RunState, scope_id: str | None = None) -> Mapping[str, int]:

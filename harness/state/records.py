@@ -1,10 +1,11 @@
-"""What is known of a run at one event: immutable, and no larger for a run that has crossed more boundaries."""
+"""What is known of a run at one event: no larger for a run that has crossed more boundaries."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 RUNNING = "RUNNING"
 OBSERVED = "observe:"
@@ -54,7 +55,25 @@ class ScopeState(NamedTuple):
     exhausted: Refusal | None = None
 
 
-class RunState(NamedTuple):
+class Evolving:
+    """What a fold builds up: changed only by the fold, and only where nobody else has seen it yet.
+
+    Mappings in it are never changed but replaced, so copies share them.
+    """
+
+    def copy(self) -> Self:
+        """The same once more, to be changed."""
+        copied = object.__new__(type(self))
+        copied.__dict__ = self.__dict__.copy()
+        return copied
+
+
+def _nothing() -> Mapping[str, Any]:
+    return NOTHING
+
+
+@dataclass
+class RunState(Evolving):
     """Everything a decision about the run needs, and nothing that grows with the number of boundaries crossed."""
 
     session_id: str
@@ -63,24 +82,24 @@ class RunState(NamedTuple):
     timeout_us: int
     limits: Mapping[str, int]
     """As recorded, with the observed ones under `observe:` and their resource."""
-    observed: Mapping[str, int] = NOTHING
+    observed: Mapping[str, int] = field(default_factory=_nothing)
     """The observed ones alone, by resource."""
     is_priced: bool = False
     """Whether cost is reckoned, by a price table."""
-    usage: Mapping[str, int] = NOTHING
+    usage: Mapping[str, int] = field(default_factory=_nothing)
     """With what is reserved and not settled yet."""
     usage_unknown_count: int = 0
     """Model attempts that ended without their token usage being known."""
     cost_unknown_count: int = 0
     """Model attempts that ended without their cost being known, where cost is reckoned."""
-    open_attempts: Mapping[str, OpenAttempt] = NOTHING
-    abandoned_attempts: Mapping[str, OpenAttempt] = NOTHING
+    open_attempts: Mapping[str, OpenAttempt] = field(default_factory=_nothing)
+    abandoned_attempts: Mapping[str, OpenAttempt] = field(default_factory=_nothing)
     """Attempts whose end may still arrive late."""
-    unsettled_attempts: Mapping[str, OpenAttempt] = NOTHING
+    unsettled_attempts: Mapping[str, OpenAttempt] = field(default_factory=_nothing)
     """Model attempts that ended and whose usage has not been settled yet."""
-    reserved: Mapping[str, Reservation] = NOTHING
+    reserved: Mapping[str, Reservation] = field(default_factory=_nothing)
     """By the attempt that has not settled it yet."""
-    scopes: Mapping[str, ScopeState] = NOTHING
+    scopes: Mapping[str, ScopeState] = field(default_factory=_nothing)
     flow: str | None = None
     cancel_requested: str | None = None
     cancel_signalled: str | None = None

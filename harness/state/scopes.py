@@ -8,28 +8,28 @@ from harness.state.attempts import scope_ids_of
 from harness.state.records import Refusal, RunState, ScopeState, observed_in
 
 
-def opened(state: RunState, event: e.ScopeOpened) -> RunState:
+def opened(state: RunState, event: e.ScopeOpened) -> None:
     if event.scope_id in state.scopes:
         raise IllegalEvent(event.type, f"scope {event.scope_id} was opened before")
     around = scope_ids_of(state, event, event.parent_scope_id)
     scope = ScopeState(event.boundary, event.limits, (event.scope_id, *around), observed_in(event.limits))
-    return state._replace(scopes={**state.scopes, event.scope_id: scope})
+    state.scopes = {**state.scopes, event.scope_id: scope}
 
 
-def exhausted(state: RunState, event: e.ScopeExhausted) -> RunState:
+def exhausted(state: RunState, event: e.ScopeExhausted) -> None:
     scope = _find(state, event)
     if scope.exhausted is not None:
         raise IllegalEvent(event.type, f"scope {event.scope_id} was exhausted before")
     refusal = Refusal(event.resource, event.used, event.limit)
-    return state._replace(scopes={**state.scopes, event.scope_id: scope._replace(exhausted=refusal)})
+    state.scopes = {**state.scopes, event.scope_id: scope._replace(exhausted=refusal)}
 
 
-def closed(state: RunState, event: e.ScopeClosed) -> RunState:
+def closed(state: RunState, event: e.ScopeClosed) -> None:
     _find(state, event)
     inner = next((scope for scope in state.scopes.values() if event.scope_id in scope.scope_ids[1:]), None)
     if inner is not None:
         raise IllegalEvent(event.type, f"scope {inner.scope_ids[0]} inside it is open")
-    return state._replace(scopes={key: scope for key, scope in state.scopes.items() if key != event.scope_id})
+    state.scopes = {key: scope for key, scope in state.scopes.items() if key != event.scope_id}
 
 
 def _find(state: RunState, event: e.ScopeEvent) -> ScopeState:

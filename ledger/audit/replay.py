@@ -13,7 +13,9 @@ from typing import NamedTuple, Protocol
 from harness.errors import UnknownEvent
 from harness.events import GraphTransitioned, parse_event
 from ledger.errors import LedgerError, RunUnreadable
-from ledger.projections.run import Changes, RunProjection, project
+from ledger.projections.changes import Changes
+from ledger.projections.fold import project
+from ledger.projections.run import RunProjection
 from ledger.records import RecordedEvent
 from ledger.words.event_lines import is_failure
 

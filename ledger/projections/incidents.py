@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from harness import events as e
 
-_KINDS: dict[type[e.Event], str] = {
-    e.HiddenRetryDetected: "hidden_retries",
-    e.ScopeExhausted: "scopes_exhausted",
-    e.LimitWouldReject: "limits_passed",
+KINDS = {
+    "hidden_retry.detected": "hidden_retries",
+    "scope.exhausted": "scopes_exhausted",
+    "limit.would_reject": "limits_passed",
+    "policy.decided": "calls_denied",
 }
-"""Each event of these types is one incident; a limit that was passed is one that is only observed."""
+"""Events of these types are one incident each, but a policy's that allowed the call; a limit that was passed is one
+that is only observed."""
 
 
 def incident_of(event: e.Event) -> str | None:
     """The kind of incident that the event is, or None."""
-    if isinstance(event, e.PolicyDecided):
-        return None if event.allowed else "calls_denied"
-    return _KINDS.get(type(event))
+    if event.type == "policy.decided" and cast(e.PolicyDecided, event).allowed:
+        return None
+    return KINDS.get(event.type)

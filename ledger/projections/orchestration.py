@@ -24,21 +24,25 @@ class Orchestration:
     ended_reason: str | None = None
     """Why the run ended, where its graph did not finish."""
 
-    def evolve(self, event: e.Event) -> Orchestration:
-        """The trace after `event`; itself where the event says nothing of the graph."""
-        if isinstance(event, e.GraphTransitioned):
-            kept = (event,) if len(self.transitions) < MAX_TRANSITIONS else ()
-            return replace(
-                self,
-                transitions=self.transitions + kept,
-                transition_count=self.transition_count + 1,
-                repair_count=self.repair_count + (event.cause == REPAIR),
-            )
-        if isinstance(event, e.GraphFinished):
-            return replace(self, finished=event)
-        if isinstance(event, e.RunTerminated) and self.finished is None and self.transitions:
-            return replace(self, ended_reason=event.reason)
-        return self
+    def move(self, event: e.GraphTransitioned) -> Orchestration:
+        """The trace after a transition."""
+        kept = (event,) if len(self.transitions) < MAX_TRANSITIONS else ()
+        return replace(
+            self,
+            transitions=self.transitions + kept,
+            transition_count=self.transition_count + 1,
+            repair_count=self.repair_count + (event.cause == REPAIR),
+        )
+
+    def finish(self, event: e.GraphFinished) -> Orchestration:
+        """The trace once the graph has finished."""
+        return replace(self, finished=event)
+
+    def end(self, event: e.RunTerminated) -> Orchestration:
+        """The trace once the run has ended, which says why where the graph did not finish."""
+        if self.finished is not None or not self.transitions:
+            return self
+        return replace(self, ended_reason=event.reason)
 
     def as_json(self) -> str | None:
         """The column's text; None for a run without graph events, for which nothing is made up."""

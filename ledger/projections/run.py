@@ -1,32 +1,29 @@
-"""The fold of one run: its row, and the rows of steps, tools and case that an event changes.
+"""What one run's events add up to, and the run's row.
 
 Bounded: what is kept are the rows that may still change, not all that there were.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from harness import events as e
-from harness.state import NOTHING, RUNNING, RunState, charge, evolve, reserved_in
+from harness.state import NOTHING, Evolving, RunState, reserved_in
 from ledger.bytes import canonical
-from ledger.projections.incidents import incident_of
 from ledger.projections.orchestration import NO_GRAPH, Orchestration
-from ledger.projections.rows import FOLD_VERSION, CaseRow, RunRow, SessionShare, StepRow, ToolRow
-from ledger.projections.steps import (
-    LiveStep,
-    begin_step,
-    begin_tool,
-    evolve_step,
-    evolve_tool,
-    fail_unretried,
-    step_boundary,
-)
+from ledger.projections.rows import FOLD_VERSION, CaseRow, RunRow
+from ledger.projections.steps import LiveStep
+from ledger.projections.tools import LiveTool
 
 
-class RunProjection(NamedTuple):
+def _nothing() -> Mapping[str, Any]:
+    return NOTHING
+
+
+@dataclass
+class RunProjection(Evolving):
     """What a run's events so far add up to."""
 
     state: RunState
@@ -34,18 +31,18 @@ class RunProjection(NamedTuple):
     updated_us: int
     step_count: int = 0
     tool_call_count: int = 0
-    steps: Mapping[str, LiveStep] = NOTHING
+    steps: Mapping[str, LiveStep] = field(default_factory=_nothing)
     """By step boundary."""
-    tools: Mapping[str, ToolRow] = NOTHING
+    tools: Mapping[str, LiveTool] = field(default_factory=_nothing)
     """By attempt id."""
     orchestration: Orchestration = NO_GRAPH
     answer_digest: str | None = None
     terminated: e.RunTerminated | None = None
-    evaluations: Mapping[str, e.EvaluationRecorded] = NOTHING
+    evaluations: Mapping[str, e.EvaluationRecorded] = field(default_factory=_nothing)
     """By evaluator."""
     feedback: e.FeedbackRecorded | None = None
     case: CaseRow | None = None
-    incidents: Mapping[str, int] = NOTHING
+    incidents: Mapping[str, int] = field(default_factory=_nothing)
     """How often each thing happened that a plain course does not have."""
     erasure_count: int = 0
     """How often content of the run was erased."""
@@ -106,160 +103,6 @@ class RunProjection(NamedTuple):
         }
 
 
-@dataclass(slots=True)
-class Changes:
-    """Rows to write, the last state of each; one of these serves any number of events and runs."""
-
-    runs: dict[str, RunProjection] = field(default_factory=dict)
-    begun: set[str] = field(default_factory=set)
-    """Those of the runs that have no row yet."""
-    steps: dict[tuple[str, int], StepRow] = field(default_factory=dict)
-    tools: dict[tuple[str, int], ToolRow] = field(default_factory=dict)
-    cases: dict[str, CaseRow] = field(default_factory=dict)
-    sessions: dict[str, SessionShare] = field(default_factory=dict)
-
-    def step(self, step: LiveStep) -> None:
-        self.steps[step.row.run_id, step.row.step_no] = step.row
-
-    def tool(self, row: ToolRow) -> None:
-        self.tools[row.run_id, row.invocation_no] = row
-
-    def share(self, share: SessionShare) -> None:
-        known = self.sessions.get(share.session_id)
-        self.sessions[share.session_id] = share if known is None else known.plus(share)
-
-    def merge(self, other: Changes) -> None:
-        """Take over what `other` has, which came later."""
-        self.runs |= other.runs
-        self.begun |= other.begun
-        self.steps |= other.steps
-        self.tools |= other.tools
-        self.cases |= other.cases
-        for share in other.sessions.values():
-            self.share(share)
-
-
-def project(run: RunProjection | None, event: e.Event, changes: Changes) -> RunProjection:
-    """The run after `event`, with the rows that it changed put into `changes`; `IllegalEvent` if it cannot come."""
-    if run is None:
-        state = evolve(None, event)
-        assert isinstance(event, e.RunStarted), "the state's fold begins with run.started only"
-        run = RunProjection(state, event, event.occurred_us)
-        changes.begun.add(state.run_id)
-        changes.share(SessionShare(event.session_id, event.occurred_us, event.occurred_us, 0))
-    else:
-        updated_us = max(run.updated_us, event.occurred_us)
-        run = run._replace(state=evolve(run.state, event), updated_us=updated_us)
-        incident = incident_of(event)
-        if incident is not None:
-            run = run._replace(incidents=charge(run.incidents, {incident: 1}))
-        if isinstance(event, e.AttemptEvent):
-            run = _attempt(run, event, changes)
-        else:
-            run = _other(run, event, changes)
-    changes.runs[run.state.run_id] = run
-    return run
-
-
-def project_all(run: RunProjection | None, events: Iterable[e.Event], changes: Changes) -> RunProjection | None:
-    """The run after all of `events`."""
-    for event in events:
-        run = project(run, event, changes)
-    return run
-
-
-def _attempt(run: RunProjection, event: e.AttemptEvent, changes: Changes) -> RunProjection:
-    if isinstance(event, e.AttemptStarted):
-        if event.kind == "tool":
-            tool = begin_tool(event, run.tool_call_count + 1)
-            changes.tool(tool)
-            return run._replace(tool_call_count=tool.invocation_no, tools={**run.tools, event.attempt_id: tool})
-        if event.kind != "model":
-            return run
-    known = run.tools.get(event.attempt_id)
-    if known is not None:
-        row = evolve_tool(known, event)
-        if row is known:
-            return run
-        changes.tool(row)
-        may_change = row.status in (RUNNING, "ABANDONED")
-        return run._replace(tools=_with(run.tools, event.attempt_id, row if may_change else None))
-    return _step(run, event, changes)
-
-
-def _step(run: RunProjection, event: e.AttemptEvent, changes: Changes) -> RunProjection:
-    key = step_boundary(event)
-    known = run.steps.get(key)
-    if known is not None:
-        step = evolve_step(known, event)
-    elif isinstance(event, e.AttemptStarted):
-        step = begin_step(event, run.step_count + 1)
-        run = run._replace(step_count=step.row.step_no)
-    else:
-        return run
-    changes.step(step)
-    return run._replace(steps=_with(run.steps, key, None if step.is_over else step))
-
-
-def _other(run: RunProjection, event: e.Event, changes: Changes) -> RunProjection:
-    match event:
-        case e.GraphTransitioned() | e.GraphFinished():
-            return run._replace(orchestration=run.orchestration.evolve(event))
-        case e.AnswerRecorded():
-            changes.share(SessionShare(event.session_id, run.state.started_us, run.state.started_us, 1))
-            return run._replace(answer_digest=event.answer_digest)
-        case e.RunTerminated():
-            changes.share(SessionShare(event.session_id, run.state.started_us, event.occurred_us, 0))
-            return _end(run._replace(terminated=event, orchestration=run.orchestration.evolve(event)), changes)
-        case e.EvaluationRecorded():
-            return run._replace(evaluations={**run.evaluations, event.evaluator: event})
-        case e.FeedbackRecorded():
-            return _case(run._replace(feedback=event), changes)
-        case e.ContentErased():
-            return run._replace(erasure_count=run.erasure_count + 1)
-        case e.CaseRecorded() if run.case is None:
-            case = CaseRow(
-                case_id=event.case_id,
-                diagnosis_id=event.run_id,
-                session_id=event.session_id,
-                query_digest=run.started.query_digest,
-                answer_digest=run.answer_digest,
-                verdict=event.verdict,
-                withdrawn=0,
-                created_us=event.occurred_us,
-            )
-            changes.cases[case.case_id] = case
-            return _case(run._replace(case=case), changes)
-    return run
-
-
-def _end(run: RunProjection, changes: Changes) -> RunProjection:
-    steps: dict[str, LiveStep] = {}
-    for key, step in run.steps.items():
-        if step.row.status == RUNNING:
-            step = fail_unretried(step)
-            changes.step(step)
-        if not step.is_over:
-            steps[key] = step
-    return run._replace(steps=steps)
-
-
-def _case(run: RunProjection, changes: Changes) -> RunProjection:
-    """The case of a run whose last feedback is not useful is withdrawn, and comes back with the next useful one."""
-    if run.case is None or run.feedback is None or run.case.withdrawn == int(not run.feedback.useful):
-        return run
-    case = run.case._replace(withdrawn=int(not run.feedback.useful))
-    changes.cases[case.case_id] = case
-    return run._replace(case=case)
-
-
-def _with(rows: Mapping[str, Any], key: str, row: Any) -> Mapping[str, Any]:
-    """`rows` with that one row; without it where it is None."""
-    if row is not None:
-        return {**rows, key: row}
-    return {known: value for known, value in rows.items() if known != key}
-
-
 def _amounts(amounts: Mapping[str, int]) -> str | None:
     return canonical(dict(amounts)) if amounts else None
 
@@ -268,14 +111,13 @@ def _refused(state: RunState) -> str | None:
     refusal = state.refusal
     if refusal is None:
         return None
-    facts = {
-        "resource": refusal.resource,
-        "amount": refusal.amount,
-        "used": refusal.used,
-        "limit": refusal.limit,
-        "boundary": refusal.boundary,
-    }
-    return canonical({name: value for name, value in facts.items() if value is not None})
+    return _known(
+        resource=refusal.resource,
+        amount=refusal.amount,
+        used=refusal.used,
+        limit=refusal.limit,
+        boundary=refusal.boundary,
+    )
 
 
 def _evaluation(evaluations: Mapping[str, e.EvaluationRecorded]) -> str | None:
@@ -283,7 +125,7 @@ def _evaluation(evaluations: Mapping[str, e.EvaluationRecorded]) -> str | None:
         return None
     return canonical(
         {
-            name: event.model_dump(include={"verdict", "usage", "rationale_digest"}, exclude_none=True)
+            name: _facts(verdict=event.verdict, usage=event.usage, rationale_digest=event.rationale_digest)
             for name, event in evaluations.items()
         }
     )
@@ -292,5 +134,18 @@ def _evaluation(evaluations: Mapping[str, e.EvaluationRecorded]) -> str | None:
 def _feedback(event: e.FeedbackRecorded | None) -> str | None:
     if event is None:
         return None
-    facts = event.model_dump(include={"useful", "actor", "comment_digest"}, exclude_none=True)
-    return canonical({**facts, "recorded_us": event.occurred_us})
+    return _known(
+        useful=event.useful,
+        actor=event.actor,
+        comment_digest=event.comment_digest,
+        recorded_us=event.occurred_us,
+    )
+
+
+def _known(**facts: object) -> str:
+    return canonical(_facts(**facts))
+
+
+def _facts(**facts: object) -> dict[str, object]:
+    """What is known of them; what is unknown is left out."""
+    return {name: value for name, value in facts.items() if value is not None}

@@ -1,26 +1,73 @@
-"""The rows of single attempts: model steps with their attempts counted inside, and tool invocations (SPEC R3)."""
+"""Model steps with their attempts counted inside, while their rows may still change (SPEC R3)."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from harness import events as e
-from harness.state import RUNNING, path_of
-from ledger.projections.rows import StepRow, ToolRow
+from harness.state import RUNNING, Evolving, path_of
+from ledger.projections.rows import StepRow
+from ledger.projections.tools import duration_us
 
 
-@dataclass(frozen=True, slots=True)
-class LiveStep:
-    """A step whose row may still change."""
+@dataclass
+class LiveStep(Evolving):
+    """A step: its first attempt's start, and what came of it and of further ones so far."""
 
-    row: StepRow
-    unsettled_count: int
+    step_no: int
+    started: e.AttemptStarted
+    timeout_us: int | None
+    status: str = RUNNING
+    attempt_count: int = 1
+    unsettled_count: int = 1
     """Attempts of which no token usage has been recorded yet."""
+    duration_us: int | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    failure: str | None = None
+    error_digest: str | None = None
+    output_digest: str | None = None
+    cost_micros: int | None = None
+    first_output_us: int | None = None
+    output_chunks: int | None = None
+    hidden_retry_count: int | None = None
 
     @property
     def is_over(self) -> bool:
         """Whether nothing is left to come."""
-        return self.row.status != RUNNING and self.unsettled_count == 0
+        return self.status != RUNNING and self.unsettled_count == 0
+
+    @property
+    def row(self) -> StepRow:
+        """The step's row."""
+        started = self.started
+        return StepRow(
+            run_id=started.run_id,
+            step_no=self.step_no,
+            session_id=started.session_id,
+            boundary=step_boundary(started),
+            scope=path_of(started.boundary),
+            name=started.name,
+            model=started.model,
+            status=self.status,
+            attempt_count=self.attempt_count,
+            started_us=started.occurred_us,
+            started_elapsed_us=started.elapsed_us or 0,
+            duration_us=self.duration_us,
+            input_tokens=self.input_tokens,
+            output_tokens=self.output_tokens,
+            failure=self.failure,
+            error_digest=self.error_digest,
+            input_digest=started.input_digest,
+            output_digest=self.output_digest,
+            timeout_us=self.timeout_us,
+            cost_micros=self.cost_micros,
+            first_output_us=self.first_output_us,
+            output_chunks=self.output_chunks,
+            hidden_retry_count=self.hidden_retry_count,
+        )
 
 
 def step_boundary(event: e.BoundaryEvent) -> str:
@@ -30,129 +77,75 @@ def step_boundary(event: e.BoundaryEvent) -> str:
 
 def begin_step(event: e.AttemptStarted, step_no: int) -> LiveStep:
     """A step at its first attempt."""
-    row = StepRow(
-        run_id=event.run_id,
-        step_no=step_no,
-        session_id=event.session_id,
-        boundary=step_boundary(event),
-        scope=path_of(event.boundary),
-        name=event.name,
-        model=event.model,
-        status=RUNNING,
-        attempt_count=1,
-        started_us=event.occurred_us,
-        started_elapsed_us=event.elapsed_us or 0,
-        duration_us=None,
-        input_tokens=None,
-        output_tokens=None,
-        failure=None,
-        error_digest=None,
-        input_digest=event.input_digest,
-        output_digest=None,
-        timeout_us=event.timeout_us,
-        cost_micros=None,
-        first_output_us=None,
-        output_chunks=None,
-        hidden_retry_count=None,
-    )
-    return LiveStep(row, unsettled_count=1)
+    return LiveStep(step_no, event, event.timeout_us)
 
 
 def evolve_step(step: LiveStep, event: e.AttemptEvent) -> LiveStep:
-    """The step after a further event of one of its attempts."""
-    row, unsettled = step.row, step.unsettled_count
-    match event:
-        case e.AttemptStarted():
-            row = row._replace(attempt_count=row.attempt_count + 1, timeout_us=event.timeout_us)
-            unsettled += 1
-        case e.AttemptSucceeded():
-            row = row._replace(
-                status="SUCCESS",
-                duration_us=_duration_us(row, event),
-                output_digest=event.output_digest,
-                first_output_us=event.first_output_us,
-                output_chunks=event.output_chunks,
-            )
-        case e.AttemptFailed():
-            row = row._replace(
-                status=RUNNING if event.will_retry else "FAILED",
-                duration_us=None if event.will_retry else _duration_us(row, event),
-                failure=event.failure,
-                error_digest=event.error_digest,
-                first_output_us=event.first_output_us,
-                output_chunks=event.output_chunks,
-            )
-        case e.AttemptAbandoned():
-            row = row._replace(status="ABANDONED", duration_us=_duration_us(row, event))
-        case e.UsageSettled():
-            known = event.usage or {}
-            row = row._replace(
-                input_tokens=_add(row.input_tokens, known.get("input_tokens")),
-                output_tokens=_add(row.output_tokens, known.get("output_tokens")),
-                cost_micros=_add(row.cost_micros, known.get("cost_micros")),
-            )
-            unsettled -= 1
-        case e.HiddenRetryDetected():
-            row = row._replace(hidden_retry_count=_add(row.hidden_retry_count, 1))
-    return LiveStep(row, unsettled)
+    """The step after a further event of one of its attempts; itself where the event changes nothing."""
+    evolve = _STEPS.get(event.type)
+    if evolve is None:
+        return step
+    step = step.copy()
+    evolve(step, event)
+    return step
 
 
 def fail_unretried(step: LiveStep) -> LiveStep:
     """A step whose promised next attempt never came, because the run ended first."""
-    return LiveStep(step.row._replace(status="FAILED"), step.unsettled_count)
+    step = step.copy()
+    step.status = "FAILED"
+    return step
 
 
-def begin_tool(event: e.AttemptStarted, invocation_no: int) -> ToolRow:
-    """A tool's invocation at its start."""
-    return ToolRow(
-        run_id=event.run_id,
-        invocation_no=invocation_no,
-        session_id=event.session_id,
-        attempt_id=event.attempt_id,
-        boundary=event.boundary,
-        scope=path_of(event.boundary),
-        tool_name=event.name,
-        call_id=event.call_id,
-        tool_key=event.tool_key,
-        effect=event.effect,
-        status=RUNNING,
-        started_us=event.occurred_us,
-        started_elapsed_us=event.elapsed_us or 0,
-        duration_us=None,
-        failure=None,
-        error_digest=None,
-        input_digest=event.input_digest,
-        output_digest=None,
-        timeout_us=event.timeout_us,
-        hidden_retry_count=None,
-    )
+def _started(step: LiveStep, event: e.AttemptStarted) -> None:
+    step.attempt_count += 1
+    step.unsettled_count += 1
+    step.timeout_us = event.timeout_us
 
 
-def evolve_tool(row: ToolRow, event: e.AttemptEvent) -> ToolRow:
-    """The invocation after a further event of its attempt."""
-    match event:
-        case e.AttemptSucceeded():
-            return row._replace(status="SUCCESS", duration_us=event.duration_us, output_digest=event.output_digest)
-        case e.AttemptFailed():
-            return row._replace(
-                status="FAILED",
-                duration_us=event.duration_us,
-                failure=event.failure,
-                error_digest=event.error_digest,
-            )
-        case e.AttemptAbandoned():
-            return row._replace(status="ABANDONED", duration_us=_duration_us(row, event))
-        case e.AttemptFinishedLate():
-            return row._replace(status="LATE", duration_us=event.duration_us)
-        case e.HiddenRetryDetected():
-            return row._replace(hidden_retry_count=_add(row.hidden_retry_count, 1))
-    return row
+def _succeeded(step: LiveStep, event: e.AttemptSucceeded) -> None:
+    step.status = "SUCCESS"
+    step.duration_us = duration_us(step.started, event)
+    step.output_digest = event.output_digest
+    step.first_output_us = event.first_output_us
+    step.output_chunks = event.output_chunks
 
 
-def _duration_us(row: StepRow | ToolRow, event: e.AttemptEvent) -> int | None:
-    """From the row's start to the event, on the monotonic clock; unknown for an event the owner did not write."""
-    return None if event.elapsed_us is None else max(0, event.elapsed_us - row.started_elapsed_us)
+def _failed(step: LiveStep, event: e.AttemptFailed) -> None:
+    step.status = RUNNING if event.will_retry else "FAILED"
+    step.duration_us = None if event.will_retry else duration_us(step.started, event)
+    step.failure = event.failure
+    step.error_digest = event.error_digest
+    step.first_output_us = event.first_output_us
+    step.output_chunks = event.output_chunks
+
+
+def _abandoned(step: LiveStep, event: e.AttemptAbandoned) -> None:
+    step.status = "ABANDONED"
+    step.duration_us = duration_us(step.started, event)
+
+
+def _settled(step: LiveStep, event: e.UsageSettled) -> None:
+    known = event.usage or {}
+    step.input_tokens = _add(step.input_tokens, known.get("input_tokens"))
+    step.output_tokens = _add(step.output_tokens, known.get("output_tokens"))
+    step.cost_micros = _add(step.cost_micros, known.get("cost_micros"))
+    step.unsettled_count -= 1
+
+
+def _retried_unseen(step: LiveStep, event: e.HiddenRetryDetected) -> None:
+    step.hidden_retry_count = (step.hidden_retry_count or 0) + 1
 
 
 def _add(total: int | None, amount: int | None) -> int | None:
     return total if amount is None else (total or 0) + amount
+
+
+_STEPS: dict[str, Callable[[LiveStep, Any], None]] = {
+    "attempt.started": _started,
+    "attempt.succeeded": _succeeded,
+    "attempt.failed": _failed,
+    "attempt.abandoned": _abandoned,
+    "usage.settled": _settled,
+    "hidden_retry.detected": _retried_unseen,
+}

@@ -17,7 +17,8 @@ from harness.ids import run_stream
 from ledger.deciding import RunHead
 from ledger.errors import RunUnreadable
 from ledger.folding import PAGE_EVENTS, fold
-from ledger.projections.run import Changes, RunProjection
+from ledger.projections.changes import Changes
+from ledger.projections.run import RunProjection
 from ledger.remembered import Remembered
 from ledger.store import statements
 

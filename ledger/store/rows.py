@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Mapping, Sequence
 
-from ledger.projections.run import Changes
+from ledger.projections.changes import Changes
 from ledger.store import statements
 
 Values = Sequence[object] | Mapping[str, object]
@@ -25,7 +25,7 @@ def write_changes(connection: sqlite3.Connection, changes: Changes) -> None:
     write_rows(connection, statements.UPSERT_RUN, new)
     moved = [run.moving | {"run_id": run_id} for run_id, run in changes.runs.items() if run_id not in changes.begun]
     write_rows(connection, statements.UPDATE_RUN, moved)
-    write_rows(connection, statements.UPSERT_STEP, list(changes.steps.values()))
-    write_rows(connection, statements.UPSERT_TOOL, list(changes.tools.values()))
+    write_rows(connection, statements.UPSERT_STEP, list(changes.step_rows))
+    write_rows(connection, statements.UPSERT_TOOL, list(changes.tool_rows))
     write_rows(connection, statements.UPSERT_CASE, list(changes.cases.values()))
     write_rows(connection, statements.ADD_TO_SESSION, list(changes.sessions.values()))

@@ -93,7 +93,7 @@ async def lived(plan: Any, journal: HandJournal, **changed: Any) -> Any:
 
 
 def values(state: RunState) -> dict[str, Any]:
-    return {name: copy.deepcopy(dict_of(value)) for name, value in state._asdict().items()}
+    return {name: copy.deepcopy(dict_of(value)) for name, value in vars(state).items()}
 
 
 def dict_of(value: Any) -> Any:

@@ -10,7 +10,9 @@ from harness.errors import HarnessError
 from ledger.audit.replay import Replay
 from ledger.audit.standing import changes, standing
 from ledger.bytes import body_of
-from ledger.projections.run import Changes, RunProjection, project
+from ledger.projections.changes import Changes
+from ledger.projections.fold import project
+from ledger.projections.run import RunProjection
 from ledger.records import RecordedEvent
 from tests.property.test_ledger_rebuild import ACTIONS, RandomRun
 

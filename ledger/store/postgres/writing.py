@@ -46,7 +46,7 @@ def _parameters(draft: Draft, seen: Seen) -> tuple[Shape, dict[str, Any]]:
         if row is not None:
             values |= _named(prefix, row)
     values |= _columns("contents", _distinct(draft.contents))
-    values |= _columns("steps", changes.steps.values()) | _columns("tools", changes.tools.values())
+    values |= _columns("steps", changes.step_rows) | _columns("tools", changes.tool_rows)
     shape = Shape(
         is_new=base is None,
         run=run is not None,
