@@ -1,7 +1,7 @@
-"""A ledger copied as it is into another file or database: the way to grow, all of it or nothing.
+"""A ledger copied as it is into another file or database: the way to grow, and back, all of it or nothing.
 
-Positions, links, contents and rows are the same there, which is read back and compared before anything is kept. The
-ledger must be open nowhere, and is marked as moved, so that only the copy goes on.
+Order, links, contents and rows are the same there, which is read back and compared before anything is kept. The ledger
+must be open nowhere, and is marked as moved, so that only the copy goes on.
 """
 
 from __future__ import annotations
@@ -44,13 +44,15 @@ async def copy(
     keeps_source: bool = False,
     on_progress: Progress = lambda _done, _of: None,
 ) -> CopyReport:
-    """Copy the ledger in a file to an address where there is none yet.
+    """Copy a ledger to an address where there is none yet; one of the two is a file.
 
     Raises `LedgerInUse` while a process has it open, and `LedgerUnreadable` where the target holds something. With
     `keeps_source` both could go on under one `ledger_id`, and whoever asks for it sees to it that they do not.
     """
     if is_postgres(source):
-        raise UnsupportedUrl("is a PostgreSQL database, out of which nothing is copied yet")
+        if is_postgres(target):
+            raise UnsupportedUrl("is a PostgreSQL database as the source is: pg_dump copies one to the other")
+        return await _copy_out(str(source), path_of(target), keeps_source, on_progress)
     path = path_of(source)
     identity = await asyncio.to_thread(require_current, path)
     require_live(path, identity)
@@ -70,6 +72,25 @@ async def copy(
         if not keeps_source:
             await asyncio.to_thread(mark, path, {"standing": "moved", "moved_to": str(place)})
     return CopyReport(identity.ledger_id, str(path), str(place), not keeps_source, verified)
+
+
+async def _copy_out(source: str, target: Path, keeps_source: bool, on_progress: Progress) -> CopyReport:
+    """Copy a ledger in a database to a file."""
+    from ledger.store.postgres import copying_out
+    from ledger.store.postgres.place import place_at
+    from ledger.store.postgres.probe import require_current
+
+    place = place_at(source)
+    identity = await require_current(place)
+    require_live(place, identity)
+    async with copying_out.at_rest(place) as connection:
+        with made_beside(target) as made:
+            await copying_out.copy_to_file(connection, identity.ledger_id, made, on_progress)
+            verified = await verify(made, on_progress)
+            _require_right(target, verified)
+        if not keeps_source:
+            await copying_out.mark_moved(connection, str(target))
+    return CopyReport(identity.ledger_id, str(place), str(target), not keeps_source, verified)
 
 
 def _require_right(place: Place, verified: VerifyReport) -> None:

@@ -54,6 +54,11 @@ def ensure_current(
         return (before.revision if before else None), identify(path)
 
 
+def make(path: Path, ledger_id: str) -> None:
+    """Make a ledger of that id in a file that nobody else knows of."""
+    _upgrade(path, HEAD_REVISION, RandomIds(), ledger_id=ledger_id)
+
+
 def migrations_folder() -> Path:
     """Where the migrations are: inside the installed package, or beside it in a checkout."""
     inside = Path(str(files("ledger"))) / "migrations"
@@ -72,11 +77,11 @@ def upgrade(connection: sa.Connection, revision: str, ids: IdSource, **facts: st
     command.upgrade(config, revision)
 
 
-def _upgrade(path: Path, revision: str, ids: IdSource) -> None:
+def _upgrade(path: Path, revision: str, ids: IdSource, **facts: str) -> None:
     engine = sa.create_engine("sqlite://", creator=lambda: connect(path), poolclass=sa.NullPool)
     try:
         with engine.connect() as connection:
-            upgrade(connection, revision, ids)
+            upgrade(connection, revision, ids, **facts)
             connection.commit()
     finally:
         engine.dispose()

@@ -9,7 +9,7 @@ from ledger.copying import copy as copy_ledger
 
 
 @click.command()
-@click.option("--from", "source", required=True, metavar="URL", help="The ledger: sqlite:///FILE or a path.")
+@click.option("--from", "source", required=True, metavar="URL", help="The ledger: a file, or PostgreSQL.")
 @click.option("--to", "target", required=True, metavar="URL", help="Where there is none yet: a file, or PostgreSQL.")
 @click.option("--keep", is_flag=True, help="Do not mark the old one as moved. See to it that only one goes on.")
 @json_option

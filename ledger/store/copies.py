@@ -73,14 +73,14 @@ def set_meta(path: Path, meta: Mapping[str, str]) -> None:
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as copy:
         for pragma in PRIVATE:
             copy.execute(pragma)
-        _put_meta(copy, meta)
+        put_meta(copy, meta)
 
 
 def mark(path: Path, meta: Mapping[str, str]) -> None:
     """Let a ledger say this of itself; call with its write lock held."""
     try:
         with contextlib.closing(connect(path)) as ledger:
-            _put_meta(ledger, meta)
+            put_meta(ledger, meta)
     except sqlite3.Error as error:
         raise LedgerUnreadable(path, f"cannot be marked ({error})") from error
 
@@ -100,7 +100,8 @@ def count_events(path: Path) -> int:
         return int(ledger.execute(statements.LAST_POS).fetchone()[0])
 
 
-def _put_meta(connection: sqlite3.Connection, meta: Mapping[str, str]) -> None:
+def put_meta(connection: sqlite3.Connection, meta: Mapping[str, str]) -> None:
+    """Let a ledger say this of itself, in a transaction of its own."""
     connection.execute("BEGIN IMMEDIATE")
     for key, value in meta.items():
         if connection.execute(UPDATE_META, (value, key)).rowcount == 0:

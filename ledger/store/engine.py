@@ -24,8 +24,10 @@ from ledger.recovery import Recovery
 from ledger.store.batch import Batch
 from ledger.store.erasing import SqliteErasing
 from ledger.store.followers import SqliteFollowers
+from ledger.store.identity import require_live
 from ledger.store.lock import FileLock
 from ledger.store.owners import Owners
+from ledger.store.probe import identify
 from ledger.store.reads import SqliteReads
 from ledger.store.rebuilding import SqliteSource
 from ledger.store.recovering import recover
@@ -100,6 +102,7 @@ def open_sqlite(
             _, identity = ensure_current(path, lock, ids=ids)
             owners, owner_id = Owners(Path(f"{path}.owners")), ids.writer_id()
             with lock.held(OPEN_TIMEOUT_S):
+                require_live(path, identify(path))  # it may just have been copied elsewhere
                 owner = owners.register(owner_id)
             reached("owner registered")
             undo.callback(owner.close)

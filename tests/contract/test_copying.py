@@ -7,7 +7,7 @@ import pytest
 
 from ledger import Ledger, LedgerNotLive, LedgerReader, LedgerUnreadable, schema
 from ledger.copying import copy
-from ledger.errors import LedgerDamaged, LedgerInUse
+from ledger.errors import LedgerDamaged, LedgerInUse, UnsupportedUrl
 from ledger.store.postgres import copying
 from ledger.verifying import verify
 from tests.contract.databases import PostgresOutsider, SqliteOutsider
@@ -203,3 +203,71 @@ async def test_every_table_is_copied_or_is_made_there(postgres_url):
     copied = {table.name for table in copying.WHOLE}
     assert copied | {"ledger_meta"} == set(schema.metadata.tables)
     assert {name for (name,) in there} - copied == MADE_THERE
+
+
+IN_ORDER = "SELECT leaf_index + 1, stream_id, seq, event_id, body, link FROM leaf JOIN event USING (stream_id, seq)"
+SAME_ELSEWHERE = [table for table in copying.WHOLE if table.name not in ("event", "stream")]
+
+
+@pytest.fixture
+async def grown(recorded, postgres_url, postgres_server):
+    """A ledger in a database, copied there, in which more happened; its positions have a gap."""
+    url = postgres_server.url(postgres_server.create_database())
+    await copy(recorded, url)
+    rows(url, "SELECT nextval(pg_get_serial_sequence('event', 'pos')) FROM generate_series(1, 7)")
+    async with await Ledger.open(url) as ledger:
+        for submission in ScriptedRun("run-99").whole():
+            ledger.journal.submit(submission).result()
+        await ledger.erase(run=("session-0", "run-3"))
+    yield url
+    postgres_server.drop_database(url.rpartition("/")[2])
+
+
+async def test_out_of_a_database_every_event_comes_to_its_place_in_the_public_order(grown, tmp_path):  # E8
+    target, heard = tmp_path / "back.db", []
+    report = await copy(grown, target, on_progress=lambda done, of: heard.append((done, of)))
+    assert report.verified.is_right
+    assert list(tmp_path.glob("back.db*")) == [target]
+    assert (report.verified.event_count,) * 2 in heard
+    assert rows(str(target), LOG) == rows(grown, IN_ORDER + " ORDER BY leaf_index")
+    assert rows(str(target), LOG) != rows(grown, LOG)
+    for table in SAME_ELSEWHERE:
+        statement = copying.read_all(table)
+        there = copying.read_all(table, json="::text")
+        assert rows(str(target), statement) == rows(grown, there), table.name
+    with pytest.raises(LedgerNotLive, match="was moved elsewhere"):
+        await Ledger.open(grown)
+    async with await Ledger.open(target) as ledger:
+        ledger.journal.submit(ScriptedRun("run-100").start()).result()
+        assert (await ledger.reader.trace("session-1", "run-1")).answer.text == "The disk is full."
+    assert (await verify(target)).findings == ()
+
+
+async def test_a_database_that_a_process_has_open_is_not_copied_and_nobody_can_open_it_meanwhile(grown, tmp_path):
+    async with await Ledger.open(grown):
+        with pytest.raises(LedgerInUse):
+            await copy(grown, tmp_path / "back.db")
+    opening = []
+
+    def open_it(done, of):
+        if not opening:
+            opening.append(asyncio.ensure_future(Ledger.open(grown)))
+
+    await copy(grown, tmp_path / "back.db", on_progress=open_it)
+    with pytest.raises(LedgerNotLive, match="was moved elsewhere"):
+        await opening[0]
+
+
+async def test_what_fails_on_the_way_out_leaves_no_file_and_the_database_as_it_was(grown, tmp_path):
+    def fail(done, of):
+        raise RuntimeError("on purpose")
+
+    with pytest.raises(RuntimeError):
+        await copy(grown, tmp_path / "folder" / "back.db", on_progress=fail)
+    assert list((tmp_path / "folder").iterdir()) == []
+    await (await Ledger.open(grown)).close()
+
+
+async def test_from_one_database_to_another_pg_dump_copies(grown, postgres_url):
+    with pytest.raises(UnsupportedUrl, match="pg_dump"):
+        await copy(grown, postgres_url)

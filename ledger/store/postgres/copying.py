@@ -109,12 +109,12 @@ class _Copy:
         for table in AS_THEY_ARE:
             columns = [column.name for column in table.c]
             # Sent on while they are read.
-            rows = self._source.execute(_read_all(table))
+            rows = self._source.execute(read_all(table))
             await self._target.copy_records_to_table(table.name, records=rows, columns=columns)
         for key, value in self._source.execute(OTHER_META):
             await self._target.execute("INSERT INTO ledger_meta (key, value) VALUES ($1, $2)", key, value)
         for table in WHOLE:
-            if _digest(self._source.execute(_read_all(table))) != await self._digest_there(table):
+            if digest_of(self._source.execute(read_all(table))) != await self._digest_there(table):
                 raise LedgerUnreadable(place, f"took other rows of {table.name} than it was given")
 
     async def _put_log(self) -> None:
@@ -131,7 +131,7 @@ class _Copy:
         digest = sha256()
         # As they are stored, whatever the driver would make of them.
         prefetch = PIECE_CONTENTS if table is schema.content else PIECE_ROWS
-        async for row in self._target.cursor(_read_all(table, json="::text"), prefetch=prefetch):
+        async for row in self._target.cursor(read_all(table, json="::text"), prefetch=prefetch):
             digest.update(repr(tuple(row)).encode("utf-8", "surrogatepass"))
             if table is schema.event:
                 self._done += 1
@@ -162,13 +162,15 @@ def _by_column(rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
     return [list(column) for column in zip(*rows, strict=True)]
 
 
-def _read_all(table: sa.Table, json: str = "") -> str:
+def read_all(table: sa.Table, json: str = "") -> str:
+    """All rows in the order of their key; `json` follows the names of columns that hold some."""
     key = ", ".join(column.name for column in table.primary_key)
     columns = ", ".join(f"{column.name}{json if isinstance(column.type, sa.JSON) else ''}" for column in table.c)
     return f"SELECT {columns} FROM {table.name} ORDER BY {key}"  # noqa: S608 - names of ours
 
 
-def _digest(rows: Iterator[tuple[Any, ...]]) -> bytes:
+def digest_of(rows: Iterator[tuple[Any, ...]]) -> bytes:
+    """What two databases compare that hold the same rows."""
     digest = sha256()
     for row in rows:
         digest.update(repr(tuple(row)).encode("utf-8", "surrogatepass"))

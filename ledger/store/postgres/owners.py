@@ -11,6 +11,8 @@ import asyncio
 import logging
 from typing import NamedTuple
 
+from ledger.errors import LedgerNotLive
+from ledger.store.identity import LIVE
 from ledger.store.postgres import statements
 from ledger.store.postgres.faults import FAULTS
 from ledger.store.postgres.link import Link
@@ -34,14 +36,20 @@ class Heart:
     """This ledger's own beat."""
 
     def __init__(self, place: PostgresPlace, owner_id: str, lease_s: float) -> None:
+        self._place = place
         self._link = Link(place)
         self._owner_id = owner_id
         self._pause_s = lease_s / BEATS_PER_LEASE
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Register the owner; raises what the driver raises."""
+        """Register the owner; raises what the driver raises, and `LedgerNotLive` where another ledger goes on."""
         await self._beat()
+        # Who copies a ledger elsewhere lets nobody register, and has marked it before that goes on.
+        standing = await (await self._link.connection()).fetchval(statements.STANDING)
+        if standing not in (None, LIVE):
+            await self.stop()
+            raise LedgerNotLive(self._place, standing)
         self._task = asyncio.get_running_loop().create_task(self._go_on())
 
     async def stop(self) -> None:

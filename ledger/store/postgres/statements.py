@@ -40,6 +40,7 @@ FIND_EVENTS = (
 
 BEAT = "INSERT INTO owner (owner_id, beat) VALUES ($1, 1) ON CONFLICT (owner_id) DO UPDATE SET beat = owner.beat + 1"
 LEAVE = "DELETE FROM owner WHERE owner_id = $1"
+STANDING = "SELECT value FROM ledger_meta WHERE key = 'standing'"
 FENCE = "DELETE FROM owner WHERE owner_id = $1 AND beat = $2 RETURNING owner_id"
 OTHER_OWNERS = (
     "SELECT owner_id, beat FROM owner WHERE owner_id <> $1"
