@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from typing import Protocol, TypeVar
 
 from harness.journal import Journal, Recorded, Submission
+from ledger.audit.store import TreeStore
 from ledger.deciding import Draft
 from ledger.erasing import ErasingStore
 from ledger.followers import Checkpoints
@@ -27,6 +28,9 @@ class LedgerJournal(Journal, Protocol):
     def run(self, job: Callable[[Draft], T], run_ids: Sequence[str] = ()) -> Future[T]:
         """Write what `job` drafts, in turn; `run_ids` are the runs that it looks at, one at most."""
 
+    def watch_ends(self, on_ended: Callable[[], None]) -> None:
+        """Call `on_ended`, where the engine writes, after each transaction in which runs have ended."""
+
     def measures(self) -> Measures:
         """What was counted since the ledger was opened."""
 
@@ -45,6 +49,9 @@ class Engine(Protocol):
 
     @property
     def checkpoints(self) -> Checkpoints: ...
+
+    @property
+    def tree(self) -> TreeStore: ...
 
     @property
     def erasing(self) -> ErasingStore: ...

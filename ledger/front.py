@@ -76,6 +76,7 @@ class Front(ABC):
         self._lock = threading.RLock()
         self._broken = Lanes(limits.broken_runs_max)
         self._meter = Meter()
+        self._on_ended: Callable[[], None] = lambda: None
         self._process_id = os.getpid()
         atexit.register(self._flush_at_exit)
 
@@ -100,6 +101,10 @@ class Front(ABC):
     def watch(self, run_id: str, on_request: OnRequest) -> Callable[[], None]:
         """As `harness.journal.Journal`."""
         return self._requests.watch(run_id, on_request)
+
+    def watch_ends(self, on_ended: Callable[[], None]) -> None:
+        """Call `on_ended`, where the engine writes, after each transaction in which runs have ended."""
+        self._on_ended = on_ended
 
     def measures(self) -> Measures:
         """What was counted since the ledger was opened."""
@@ -164,6 +169,8 @@ class Front(ABC):
             answer(waiting.future, result)
         self._meter.appended(group, results)
         self._on_written()
+        if any(waiting.append.ends_run for waiting in group):
+            self._on_ended()
 
     def _is_forked(self) -> bool:
         # The thread is the parent's, and its locks may have been held when the process was forked.

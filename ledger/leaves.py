@@ -70,6 +70,12 @@ class LeafQueries:
         self.run = page.where(
             event.c.stream_id == sa.bindparam("stream_id"), event.c.session_id == sa.bindparam("session_id")
         ).order_by(event.c.seq)
+        links = sa.select(event.c.link).select_from(source).order_by(column).limit(limit)
+        self.links = links.where(column > after + offset)
+        place = sa.select((column - offset).label("leaf_index"), event.c.link).select_from(source)
+        self.place = place.where(
+            event.c.stream_id == sa.bindparam("stream_id"), event.c.seq == sa.bindparam("seq", type_=Int)
+        )
 
 
 def read_leaves(connection: sa.Connection, queries: LeafQueries, wanted: Wanted, after: int, limit: int) -> Leaves:

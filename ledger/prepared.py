@@ -8,7 +8,7 @@ from typing import NamedTuple
 import orjson
 
 from harness.content import SealedContent
-from harness.events import EVENT_TYPES, Event, RunEvent, parse_event
+from harness.events import EVENT_TYPES, Event, RunEvent, RunTerminated, parse_event
 from harness.ids import run_stream
 from harness.journal import Submission
 from ledger.bytes import body_hash, body_of
@@ -65,6 +65,7 @@ class Append:
     is_awaited: bool = True
     seq_expected: int | None = None
     """The position it was decided on; None where any will do."""
+    ends_run: bool = False
 
     @property
     def stream_id(self) -> str:
@@ -110,6 +111,7 @@ def prepare(submission: Submission, *, seq_expected: int | None = None) -> Appen
         size_bytes=size_bytes,
         is_awaited=submission.is_awaited,
         seq_expected=seq_expected,
+        ends_run=any(isinstance(event, RunTerminated) for event in submission.events),
     )
 
 

@@ -15,6 +15,7 @@ from harness.errors import InvalidInput
 from harness.events.base import MAX_SAFE_INTEGER
 from harness.ids import check_id, run_stream
 from ledger import reading
+from ledger.audit.stored import StoredTree
 from ledger.cursor import RunCursor
 from ledger.errors import LedgerUnreadable, Place
 from ledger.following import Follower, Following, Tail
@@ -177,6 +178,10 @@ class LedgerReader:
             unsequenced_s=None if waiting is None else waiting.age_s(self._clock.now_us()),
             follower_lags=lag.followers,
         )
+
+    async def on_tree(self, look: Callable[[StoredTree], T]) -> T:
+        """Do it with the Merkle tree and the checkpoints of one moment (SPEC E9)."""
+        return await self._read(lambda connection: look(StoredTree(connection, self._reads.leaf_queries)))
 
     async def ledger_id(self) -> str:
         """The permanent id of the ledger."""

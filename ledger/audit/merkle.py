@@ -60,7 +60,7 @@ class CompactRange:
 
     def root(self) -> bytes:
         """The root of the leaves so far."""
-        return _fold(self._hashes)
+        return root_above(self._hashes)
 
 
 def root_of(leaves: Iterable[bytes]) -> bytes:
@@ -73,7 +73,7 @@ def root_of(leaves: Iterable[bytes]) -> bytes:
 
 def root_at(size: int, read: HashReader) -> bytes:
     """The root of the first `size` leaves."""
-    return _fold(read(nodes_of(0, size)))
+    return root_above(read(nodes_of(0, size)))
 
 
 def nodes_of(begin: int, end: int) -> list[Node]:
@@ -169,10 +169,10 @@ def _middle(begin: int, end: int) -> int:
 def _roots(ranges: Sequence[tuple[int, int]], read: HashReader) -> list[bytes]:
     groups = [nodes_of(begin, end) for begin, end in ranges]
     hashes: Iterator[bytes] = iter(read([node for group in groups for node in group]))
-    return [_fold([next(hashes) for _ in group]) for group in groups]
+    return [root_above([next(hashes) for _ in group]) for group in groups]
 
 
-def _fold(hashes: Sequence[bytes]) -> bytes:
+def root_above(hashes: Sequence[bytes]) -> bytes:
     """The root above subtrees that become smaller to the right."""
     if not hashes:
         return empty_root()

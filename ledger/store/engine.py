@@ -33,6 +33,7 @@ from ledger.store.rebuilding import SqliteSource
 from ledger.store.recovering import recover
 from ledger.store.requests import SqliteRequests
 from ledger.store.sqlite import SqliteStore
+from ledger.store.tree import SqliteTree
 from ledger.writer import Writer
 
 
@@ -54,6 +55,10 @@ class SqliteEngine:
     @property
     def checkpoints(self) -> SqliteFollowers:
         return SqliteFollowers(self._run)
+
+    @property
+    def tree(self) -> SqliteTree:
+        return SqliteTree(self._run)
 
     @property
     def erasing(self) -> SqliteErasing:

@@ -30,6 +30,7 @@ from ledger.store.postgres.recovering import Recoverer
 from ledger.store.postgres.requests import PostgresRequests
 from ledger.store.postgres.sequencing import Sequencer
 from ledger.store.postgres.thread import LoopThread
+from ledger.store.postgres.tree import PostgresTree
 from ledger.store.postgres.writer import PostgresWriter
 
 LEASE_MAX_S = 3600.0
@@ -49,6 +50,7 @@ class PostgresEngine:
     reader: LedgerReader
     erasing: PostgresErasing
     checkpoints: PostgresFollowers
+    tree: PostgresTree
     process_id: int
 
     def recover(self) -> Recovery:
@@ -69,6 +71,7 @@ class PostgresEngine:
         await self.erasing.stop()
         await self.requests.stop()
         await self.checkpoints.stop()
+        await self.tree.stop()
         await self.recoverer.stop()
         await self.sequencer.stop()
         await self.heart.stop()
@@ -99,7 +102,8 @@ def open_postgres(
         reader = LedgerReader(PostgresReads(place, READS_MAX), clock)
         erasing = PostgresErasing(place, appends, thread, clock)
         parts = (place, thread, heart, recoverer, requests, sequencer, writer, reader, erasing, followers)
-        engine = PostgresEngine(*parts, os.getpid())
+        tree = PostgresTree(place, thread)
+        engine = PostgresEngine(*parts, tree, os.getpid())
         undo.pop_all()
         undo.callback(engine.close)
         try:
