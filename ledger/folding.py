@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
-import orjson
-
-from harness.errors import UnknownEvent
-from harness.events import Event, parse_event
 from ledger.errors import RunUnreadable
 from ledger.projections.changes import Changes
 from ledger.projections.fold import project_all
 from ledger.projections.run import RunProjection
+from ledger.stored_events import events_of
 
 PAGE_EVENTS = 500
 """Events of a stream fetched and folded at once."""
@@ -22,17 +18,7 @@ def fold(run_id: str, run: RunProjection | None, bodies: Iterable[bytes]) -> tup
     """The run after a page of its events, and the rows that the page changed; `RunUnreadable` if it makes no sense."""
     changes = Changes()
     try:
-        return project_all(run, known_events(bodies), changes), changes
+        return project_all(run, events_of(bodies), changes), changes
     except Exception as error:
         # Bytes that are no event, or events in an order that this program's rules do not know.
         raise RunUnreadable(run_id, str(error).partition("\n")[0]) from error
-
-
-def known_events(bodies: Iterable[bytes]) -> Iterator[Event]:
-    """The events that the bodies are; types and versions unknown here are passed over."""
-    for body in bodies:
-        fields = orjson.loads(body)
-        if not isinstance(fields, dict):
-            raise ValueError("a body is a JSON object")
-        with contextlib.suppress(UnknownEvent):
-            yield parse_event(fields)

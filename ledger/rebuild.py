@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import zip_longest
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, cast
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite
@@ -20,8 +20,8 @@ from sqlalchemy.dialects import sqlite
 from harness.events import SessionOpened
 from ledger import schema
 from ledger.errors import RunUnreadable, SessionUnreadable
-from ledger.folding import known_events
 from ledger.projections.rows import SessionShare
+from ledger.stored_events import events_of
 
 PAGE_STREAMS = 100
 PROJECTIONS = (
@@ -137,9 +137,9 @@ def openings(session_id: str, bodies: Iterable[bytes]) -> list[SessionShare]:
     """What a session's own events add to its row; `SessionUnreadable` for bytes that are no event."""
     try:
         return [
-            SessionShare(session_id, event.occurred_us, event.occurred_us, 0, event.ttl_us)
-            for event in known_events(bodies)
-            if isinstance(event, SessionOpened)
+            SessionShare(session_id, event.occurred_us, event.occurred_us, 0, cast(SessionOpened, event).ttl_us)
+            for event in events_of(bodies)
+            if event.type == "session.opened"
         ]
     except ValueError as error:
         raise SessionUnreadable(session_id, str(error).partition("\n")[0]) from error
