@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
@@ -21,7 +21,17 @@ from ledger.errors import LedgerUnreadable, Place
 from ledger.following import Follower, Following, Tail
 from ledger.lag import Lag, Unsequenced, read_lag
 from ledger.leaves import START, LeafQueries, Leaves, Wanted, last_leaf, read_leaves
-from ledger.records import AgentStep, ChatSession, Page, RecordedEvent, RunSummary, RunTrace, ToolInvocation, Vitals
+from ledger.records import (
+    AgentStep,
+    ChatSession,
+    ContentView,
+    Page,
+    RecordedEvent,
+    RunSummary,
+    RunTrace,
+    ToolInvocation,
+    Vitals,
+)
 from ledger.store.place import is_postgres, path_of
 from ledger.store.probe import require_current
 from ledger.store.reads import SqliteReads
@@ -134,6 +144,10 @@ class LedgerReader:
         _check_number("after_seq", after_seq, 0, MAX_SAFE_INTEGER)
         _check_number("limit", limit, 1, PAGE_EVENTS_MAX)
         return await self._read(reading.events, keys, after_seq, limit)
+
+    async def contents(self, session_id: str, run_id: str, digests: Iterable[str]) -> dict[str, ContentView]:
+        """Those of the run's contents that have these digests, by digest; `RunNotFound` as for `trace`."""
+        return await self._read(reading.contents, _run_keys(session_id, run_id), frozenset(digests))
 
     async def system_events(self, after_seq: int = 0, limit: int = 200) -> list[RecordedEvent]:
         """What was decided about the ledger itself after a position of that stream, in order (SPEC D2)."""

@@ -98,6 +98,12 @@ def events(connection: sa.Connection, keys: Keys, after_seq: int, limit: int) ->
     return _events(connection, keys["stream_id"], after_seq, limit)
 
 
+def contents(connection: sa.Connection, keys: Keys, digests: Iterable[str]) -> dict[str, ContentView]:
+    """Those of the run's contents that have these digests; `RunNotFound` as for `trace`."""
+    _head(connection, keys)
+    return _contents(connection, keys["stream_id"], digests)
+
+
 def system_events(connection: sa.Connection, after_seq: int, limit: int) -> list[RecordedEvent]:
     """The events of the ledger's own stream after a position."""
     return _events(connection, SYSTEM_STREAM, after_seq, limit)

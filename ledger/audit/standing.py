@@ -8,15 +8,9 @@ from typing import NamedTuple
 
 from harness.state import OBSERVED, OpenAttempt, ScopeState, reserved_in
 from ledger.audit.replay import Moment
-from ledger.words.codes import amount, noun, plain
+from ledger.words.codes import amount, noun, plain, rank
 from ledger.words.event_lines import boundary_words
 from ledger.words.format import count
-
-_ORDER = (
-    *("model_calls", "tool_calls", "tool:", "input_tokens", "output_tokens", "total_tokens"),
-    *("cost_micros", "run_bytes"),
-)
-"""In which resources are told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,16 +229,11 @@ def _budget_facts(scope: str, budgets: Iterable[Budget]) -> Iterator[tuple[tuple
 def _budgets(limits: Mapping[str, int], usage: Mapping[str, int], reserved: Mapping[str, int]) -> Iterator[Budget]:
     """Calls, each tool, tokens, cost, bytes, and then whatever has no name here."""
     named = {name.removeprefix(OBSERVED) for name in limits}
-    for resource in sorted(named | usage.keys(), key=_rank):
+    for resource in sorted(named | usage.keys(), key=rank):
         if resource in ("tool_default", "repeated_calls"):
             continue  # a limit of each tool, and of each call: nothing is counted under its name
         limit, is_observed = limit_of(limits, resource)
         yield Budget(resource, usage.get(resource, 0), reserved.get(resource, 0), limit, is_observed)
-
-
-def _rank(resource: str) -> tuple[int, str]:
-    known = "tool:" if resource.startswith("tool:") else resource
-    return (_ORDER.index(known) if known in _ORDER else len(_ORDER), resource)
 
 
 def limit_of(limits: Mapping[str, int], resource: str) -> tuple[int | None, bool]:

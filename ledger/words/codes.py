@@ -41,6 +41,16 @@ _RESOURCES = {
     "cost_micros": "Cost",
     "repeated_calls": "Repeated calls",
 }
+_ORDER = (
+    "model_calls",
+    "tool_calls",
+    "tool:",
+    "input_tokens",
+    "output_tokens",
+    "total_tokens",
+    "cost_micros",
+    "run_bytes",
+)
 _NAMED = {"tool:": "{}", "repeat:": "the same {} call"}
 """Resources of one tool, which keeps its name."""
 
@@ -71,6 +81,12 @@ def noun(key: str) -> str:
         if key.startswith(prefix):
             return words.format(key.removeprefix(prefix))
     return resource(key).lower()
+
+
+def rank(key: str) -> tuple[int, str]:
+    """Sorts resources into the order in which they are told: calls, each tool, tokens, cost, bytes, and any other."""
+    known = "tool:" if key.startswith("tool:") else key
+    return (_ORDER.index(known) if known in _ORDER else len(_ORDER), key)
 
 
 def amount(key: str, number: int) -> str:
