@@ -144,7 +144,8 @@ class Draft:
         self.contents: list[ContentRow] = []
         self.changes = Changes()
         self.log = log
-        self._taken: dict[tuple[str, str], StoredEvent] = {}
+        self._taken: dict[str, dict[str, EventRow]] = {}
+        """The events, by stream and id."""
 
     def head(self, run_id: str) -> RunHead | None:
         """Where the run stands, with what was taken here already; None if there is no such run."""
@@ -213,11 +214,13 @@ class Draft:
 
     def find(self, stream_id: str, events: Sequence[PreparedEvent], *, looks: bool = True) -> Recorded | None:
         """Where the very same events are already, in the log or among what was taken here."""
+        taken = self._taken.get(stream_id)
+        if not (looks or taken):
+            return None
         event_ids = [prepared.event.event_id for prepared in events]
-        found = self.log.stored(stream_id, event_ids) if looks else {}
-        if self._taken:
-            taken = ((event_id, self._taken.get((stream_id, event_id))) for event_id in event_ids)
-            found |= {event_id: event for event_id, event in taken if event is not None}
+        found: dict[str, StoredEvent | EventRow] = dict(self.log.stored(stream_id, event_ids)) if looks else {}
+        if taken:
+            found |= {event_id: taken[event_id] for event_id in event_ids if event_id in taken}
         return known(events, found) if found else None
 
     def add_event(
@@ -227,29 +230,28 @@ class Draft:
         event = prepared.event
         seq += 1
         link = next_link(link, seq, self.recorded_us, prepared.hash)
-        self._taken[stream_id, event.event_id] = StoredEvent(seq, prepared.hash, link)
-        self.events.append(
-            EventRow(
-                stream_id,
-                seq,
-                event.event_id,
-                event.type,
-                event.version,
-                session_id,
-                run_id,
-                event.occurred_us,
-                self.recorded_us,
-                prepared.body,
-                prepared.hash,
-                link,
-            )
+        row = EventRow(
+            stream_id,
+            seq,
+            event.event_id,
+            event.type,
+            event.version,
+            session_id,
+            run_id,
+            event.occurred_us,
+            self.recorded_us,
+            prepared.body,
+            prepared.hash,
+            link,
         )
+        self._taken.setdefault(stream_id, {})[row.event_id] = row
+        self.events.append(row)
         return seq, link
 
 
-def known(events: Sequence[PreparedEvent], found: Mapping[str, StoredEvent]) -> Recorded:
+def known(events: Sequence[PreparedEvent], found: Mapping[str, StoredEvent | EventRow]) -> Recorded:
     """Where the append is whose events were `found`; `EventIdReused` unless all of them are there (SPEC D22)."""
-    places: list[StoredEvent] = []
+    places: list[StoredEvent | EventRow] = []
     for prepared in events:
         place = found.get(prepared.event.event_id)
         if place is None:
@@ -272,9 +274,11 @@ def check(append: Append, head: RunHead | None, owner_id: str) -> None:
     if isinstance(append.events[0].event, RunStarted):
         raise RunIdTaken(append.run_id)
     state = head.projection.state
+    if state.outcome == RUNNING and head.owner_id == owner_id:
+        return
     types = {prepared.event.type for prepared in append.events}
     if state.outcome != RUNNING:
         if not types <= ACCEPTED_AFTER_TERMINATION:
             raise AlreadyTerminated(append.run_id, outcome=state.outcome, reason=state.reason or state.outcome)
-    elif head.owner_id != owner_id and not types <= OPEN_TO_ALL:
+    elif not types <= OPEN_TO_ALL:
         raise OwnedElsewhere(append.run_id, append.event_type)

@@ -10,12 +10,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any
 
 from harness.errors import LedgerUnavailable
 from harness.journal import Permit, Recorded, Submission
 from ledger.failpoints import reached
-from ledger.lanes import Lanes, Waiting, answer, lost_before, refused_in_child
+from ledger.lanes import Lanes, Promise, Waiting, answer, lost_before, refused_in_child
 from ledger.measures import Measures, Meter
 from ledger.permits import Permits
 from ledger.prepared import prepare
@@ -23,8 +24,8 @@ from ledger.requests import OnRequest, Requests
 
 log = logging.getLogger(__name__)
 
-CROWDED_APPENDS = 512
-"""Where more wait, what comes keeps only its bytes meanwhile."""
+CROWDED_APPENDS = 4_096
+"""Where more wait, what comes keeps only its bytes meanwhile; boundaries under way alone, with both ends, are fewer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +92,10 @@ class Front(ABC):
         append = prepare(submission, seq_expected=seq_expected)
         if self._is_forked():
             return refused_in_child()
-        future: Future[Recorded] = Future()
-        future.set_running_or_notify_cancel()
+        future: Future[Recorded] = Promise()
         if self._permits.add_bytes(append.size_bytes) > CROWDED_APPENDS:
             append.shrink()
-        self._put(Waiting(append, future))
+        self._put(Waiting(append, future, perf_counter()))
         return future
 
     def watch(self, run_id: str, on_request: OnRequest) -> Callable[[], None]:
@@ -129,8 +129,7 @@ class Front(ABC):
     def _put_job(self, action: Callable[..., Any], run_id: str | None = None) -> Future[Any]:
         if self._is_forked():
             return refused_in_child()
-        future: Future[Any] = Future()
-        future.set_running_or_notify_cancel()
+        future: Future[Any] = Promise()
         self._put(Job(action, future, run_id))
         return future
 
@@ -164,8 +163,8 @@ class Front(ABC):
         else:
             results = outcome
         reached("before acknowledgement")
+        self._permits.remove_bytes(sum([waiting.append.size_bytes for waiting in group]), len(group))
         for waiting, result in zip(group, results, strict=True):
-            self._permits.remove_bytes(waiting.append.size_bytes)
             answer(waiting.future, result)
         self._meter.appended(group, results)
         self._on_written()

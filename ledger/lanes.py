@@ -6,9 +6,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Iterable
 from concurrent.futures import Future
-from dataclasses import dataclass, field
-from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 from harness.errors import LedgerUnavailable
 from harness.journal import Recorded
@@ -16,14 +14,23 @@ from ledger.prepared import Append
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+
+class Promise(Future[T]):
+    """A future that whoever waits for it cannot cancel."""
+
+    def cancel(self) -> bool:
+        return False
+
+
+class Waiting(NamedTuple):
     """An append, and who waits for it."""
 
     append: Append
     future: Future[Recorded]
-    submitted_s: float = field(default_factory=perf_counter)
+    submitted_s: float
+    """By `time.perf_counter`."""
 
 
 class Lanes:

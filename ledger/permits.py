@@ -46,7 +46,8 @@ class Permits:
         self._permits_max = permits_max
         self._bytes_max = bytes_max
         # Re-entrant, as a collection may come while this thread has it, and give a permit back.
-        self._lock = threading.Condition()
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
         self._granted = 0
         self._bytes = 0
         self._appends = 0
@@ -86,11 +87,11 @@ class Permits:
             self._appends += 1
             return self._appends
 
-    def remove_bytes(self, size_bytes: int) -> None:
-        """Bytes left the queue."""
+    def remove_bytes(self, size_bytes: int, appends: int = 1) -> None:
+        """Bytes left the queue, of so many appends."""
         with self._lock:
             self._bytes -= size_bytes
-            self._appends -= 1
+            self._appends -= appends
         self._grant()
 
     def load(self) -> Load:
@@ -104,7 +105,7 @@ class Permits:
             self._closed = True
             waiters = list(self._waiters)
             self._waiters.clear()
-            self._lock.notify_all()
+            self._changed.notify_all()
         for waiter in waiters:
             _fail(waiter, "the ledger is closed")
 
@@ -130,7 +131,7 @@ class Permits:
             self._watch = threading.Thread(target=self._expire, name="ledger-permits", daemon=True)
             self._watch.start()
         else:
-            self._lock.notify_all()
+            self._changed.notify_all()
 
     def _expire(self) -> None:
         while True:
@@ -142,7 +143,7 @@ class Permits:
                 expired = [waiter for waiter in late if self._remove(waiter)]
                 if not expired:
                     nearest_s = min((waiter.until_s for waiter in list(self._waiters)), default=None)
-                    self._lock.wait(None if nearest_s is None else nearest_s - now_s)
+                    self._changed.wait(None if nearest_s is None else nearest_s - now_s)
             for waiter in expired:
                 _fail(waiter, f"its queue had no room for {waiter.timeout_s:g} s")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import orjson
@@ -52,8 +51,7 @@ class PackedContent(NamedTuple):
     state: str
 
 
-@dataclass(frozen=True, slots=True)
-class Append:
+class Append(NamedTuple):
     """What is appended to one run all or none (SPEC D22)."""
 
     session_id: str

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
+from collections import deque
 from concurrent.futures import Future
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 T = TypeVar("T")
 
@@ -37,16 +38,36 @@ async def wait_through(future: Future[Any], until_s: float) -> asyncio.Cancelled
 def _woken_by(future: Future[Any]) -> asyncio.Future[None]:
     """A future of the running loop that is done as soon as `future` is, and says nothing of its result."""
     loop = asyncio.get_running_loop()
+    wakening = _WAKENINGS.setdefault(loop, _Wakening())
     woken = loop.create_future()
-
-    def wake() -> None:
-        if not woken.done():
-            woken.set_result(None)
-
-    def wake_from_any_thread(_: Future[Any]) -> None:
-        # A loop that has closed has nobody left to wake.
-        with contextlib.suppress(RuntimeError):
-            loop.call_soon_threadsafe(wake)
-
-    future.add_done_callback(wake_from_any_thread)
+    future.add_done_callback(lambda _: wakening.add(woken))
     return woken
+
+
+class _Wakening:
+    """Wakes a loop once for all that is done until it is awake, however many futures a thread completes at once."""
+
+    def __init__(self) -> None:
+        self._to_wake: deque[asyncio.Future[None]] = deque()
+        self._is_due = False
+
+    def add(self, woken: asyncio.Future[None]) -> None:
+        """Any thread may call."""
+        self._to_wake.append(woken)
+        if not self._is_due:
+            self._is_due = True
+            try:
+                woken.get_loop().call_soon_threadsafe(self._wake)
+            except RuntimeError:
+                self._to_wake.clear()  # A loop that has closed has nobody left to wake.
+
+    def _wake(self) -> None:
+        # What is added from here on is either taken below or due once more.
+        self._is_due = False
+        while self._to_wake:
+            woken = self._to_wake.popleft()
+            if not woken.done():
+                woken.set_result(None)
+
+
+_WAKENINGS: WeakKeyDictionary[asyncio.AbstractEventLoop, _Wakening] = WeakKeyDictionary()

@@ -31,8 +31,8 @@ T = TypeVar("T")
 
 LOCK_TIMEOUT_S = 5.0
 """How long a transaction waits for other processes before it fails."""
-CHECKPOINT_COMMITS = 400
-"""A checkpoint is due after so many transactions,"""
+CHECKPOINT_COMMITS = 64
+"""A checkpoint is due after so many transactions, as the log is written faster over what it held than at its end,"""
 CHECKPOINT_BYTES = 16 * 1024 * 1024
 """or after so many bytes of content; sooner when nothing else is to do."""
 WAL_TRUNCATE_BYTES = 64 * 1024 * 1024

@@ -15,6 +15,7 @@ from uuid import UUID
 from eventsourcing.application import Application
 from eventsourcing.domain import Aggregate, event
 
+from harness.concurrency.waiting import result_of
 from harness.journal import Submission
 from ledger import Ledger
 from tests.bench.boundary import commit_some, plain_log
@@ -75,7 +76,7 @@ async def _record(ledger: Ledger, submissions: Sequence[Submission]) -> None:
     for submission in submissions:
         future = ledger.journal.submit(submission)
         if submission.is_awaited:
-            await asyncio.wrap_future(future)
+            await result_of(future)
 
 
 def _submissions(run_id: str, boundaries: int) -> Iterator[Submission]:
