@@ -47,6 +47,8 @@ from ledger.records import (
 )
 
 if TYPE_CHECKING:
+    from ledger.audit.receipts import Receipt
+    from ledger.audit.signing import Signing
     from ledger.erasing import ErasureLimits, ErasureReport
     from ledger.following import Follower
     from ledger.ledger import Ledger
@@ -61,7 +63,9 @@ else:
         "Ledger": "ledger.ledger",
         "LedgerReader": "ledger.reader",
         "RebuildReport": "ledger.rebuild",
+        "Receipt": "ledger.audit.receipts",
         "Recovery": "ledger.recovery",
+        "Signing": "ledger.audit.signing",
     }
 
     def __getattr__(name: str) -> object:
@@ -99,6 +103,7 @@ __all__ = [
     "OwnedElsewhere",
     "Page",
     "RebuildReport",
+    "Receipt",
     "RecordedEvent",
     "Recovery",
     "RunDetail",
@@ -109,6 +114,7 @@ __all__ = [
     "RunUnreadable",
     "SessionNotFound",
     "SessionUnreadable",
+    "Signing",
     "TooLarge",
     "ToolInvocation",
     "UnsupportedUrl",

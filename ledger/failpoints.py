@@ -29,6 +29,8 @@ Point = Literal[
     "erasure taken",
     "erasure out of the log",
     "erasure out of the file",
+    "checkpoint signed",
+    "checkpoint stored",
     "before leaving",
 ]
 POINTS: tuple[Point, ...] = get_args(Point)

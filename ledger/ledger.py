@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness.clock import SystemWallClock, WallClock
 from harness.errors import InvalidInput
@@ -23,6 +23,7 @@ from ledger.followers import Followers
 from ledger.forgetting import Forgetting
 from ledger.front import WriterLimits
 from ledger.measures import Measures
+from ledger.proving import Proving
 from ledger.reader import LedgerReader
 from ledger.rebuild import RebuildReport
 from ledger.recovery import Recovery
@@ -31,6 +32,9 @@ from ledger.store.place import is_postgres, path_of
 from ledger.store.sqlite import LOCK_TIMEOUT_S
 from ledger.unfolded import Statement, clear_context
 
+if TYPE_CHECKING:
+    from ledger.audit.signing import Signing
+
 T = TypeVar("T")
 
 LEASE_S = 15.0
@@ -38,7 +42,7 @@ LEASE_S = 15.0
 MAX_TTL_S = 100 * 366 * 24 * 3600
 
 
-class Ledger(Forgetting):
+class Ledger(Forgetting, Proving):
     """An open ledger, which any number of processes may have open at the same time."""
 
     def __init__(self, engine: Engine, clock: WallClock, ids: IdSource, erasure_limits: ErasureLimits) -> None:
@@ -60,13 +64,15 @@ class Ledger(Forgetting):
         lock_timeout_s: float = LOCK_TIMEOUT_S,
         lease_s: float = LEASE_S,
         erasure_limits: ErasureLimits | None = None,
+        signing: Signing | None = None,
     ) -> Ledger:
         """Open a ledger, made or migrated where needed, and end the runs whose processes have died.
 
         `url` is `sqlite:///FILE`, a path, or `postgresql://USER:PASSWORD@HOST:PORT/DATABASE?schema=NAME`.
         `session_ttl_s` is how long a new session lives after its last activity. On a file `lock_timeout_s` is how long
-        an append waits for other processes; in a database `lease_s` is how long an owner may be silent. Raises a
-        `LedgerError` for what cannot be a ledger, and then nothing was changed.
+        an append waits for other processes; in a database `lease_s` is how long an owner may be silent. With
+        `signing`, checkpoints of the log are signed from now on. Raises a `LedgerError` for what cannot be a ledger,
+        and then nothing was changed.
         """
         clock, ids, limits = wall_clock or SystemWallClock(), ids or RandomIds(), limits or WriterLimits()
         ttl_us = _ttl_us(session_ttl_s)
@@ -85,7 +91,14 @@ class Ledger(Forgetting):
             # The thread cannot be stopped; what it opens must not stay open.
             opening.add_done_callback(_close_unwanted)
             raise
-        return cls(engine, clock, ids, erasure_limits or ErasureLimits())
+        ledger = cls(engine, clock, ids, erasure_limits or ErasureLimits())
+        if signing is not None:
+            try:
+                await ledger._begin_signing(url, signing)
+            except BaseException:
+                await ledger.close()
+                raise
+        return ledger
 
     @property
     def journal(self) -> LedgerJournal:
@@ -198,6 +211,8 @@ class Ledger(Forgetting):
 
     async def _close(self) -> None:
         try:
+            if self._checkpoints is not None:
+                await self._checkpoints.close()
             await self._engine.reader.close()
             await self._eraser.tidy()
         finally:

@@ -163,7 +163,6 @@ checkpoint = sa.Table(
     _required("note", sa.Text),
     _required("created_us", Int),
     sa.CheckConstraint("size >= 0 AND length(root) = 32", name="checkpoint_tree"),
-    sa.Index("checkpoint_by_size", "size"),
 )
 
 chat_session = sa.Table(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ledger.errors import LedgerError
+from ledger.errors import LedgerError, LedgerFileError
 
 
 class InvalidNote(LedgerError, ValueError):
@@ -63,3 +63,88 @@ class InvalidProof(LedgerError, ValueError):
     def __init__(self, problem: str) -> None:
         self.problem = problem
         super().__init__(f"the proof {problem}")
+
+
+class InconsistentLog(LedgerError):
+    """Base: the log is not the one of which a checkpoint was signed, so no further one is."""
+
+    code = "inconsistent_log"
+
+    def __init__(self, origin: str, size: int, problem: str) -> None:
+        self.origin = origin
+        self.size = size
+        self.problem = problem
+        super().__init__(
+            f"nothing was signed: {problem} the one of which {origin} has a checkpoint with {size:,} events;"
+            " run `tachograph verify`; after a failover or a restore begin anew with `tachograph key rotate --origin`"
+        )
+
+
+class LogShortened(InconsistentLog):
+    """It has fewer events than the checkpoint."""
+
+    code = "log_shortened"
+
+    def __init__(self, origin: str, size: int, found: int) -> None:
+        self.found = found
+        super().__init__(origin, size, f"the log ends at {found:,} events, and is shorter than")
+
+
+class LogChanged(InconsistentLog):
+    """Its first events are not those of the checkpoint."""
+
+    code = "log_changed"
+
+    def __init__(self, origin: str, size: int) -> None:
+        super().__init__(origin, size, "the log is another one than")
+
+
+class DamagedTree(LedgerError):
+    """What is stored of the tree is not what the events say."""
+
+    code = "damaged_tree"
+
+    def __init__(self, problem: str) -> None:
+        self.problem = problem
+        super().__init__(f"{problem}: run `tachograph verify`")
+
+
+class AnchorError(LedgerFileError):
+    """The anchor file cannot be read or added to."""
+
+    code = "anchor_error"
+
+
+class KeyFileError(LedgerFileError):
+    """The file of a private key cannot be used as one; what it holds is never quoted."""
+
+    code = "key_file_error"
+
+
+class RevokedKey(LedgerError):
+    """The key was revoked in this ledger, so nothing is signed with it."""
+
+    code = "revoked_key"
+
+    def __init__(self, key_id: str) -> None:
+        self.key_id = key_id
+        super().__init__(f"key {key_id} was revoked: use another one")
+
+
+class SigningOff(LedgerError):
+    """The ledger was opened without a key."""
+
+    code = "signing_off"
+
+    def __init__(self) -> None:
+        super().__init__("the ledger was opened without a key, so nothing can be signed")
+
+
+class NoCheckpoint(LedgerError):
+    """No checkpoint covers the run yet, and none came in time."""
+
+    code = "no_checkpoint"
+
+    def __init__(self, run_id: str) -> None:
+        self.run_id = run_id
+        super().__init__(f"no checkpoint covers run {run_id} yet")

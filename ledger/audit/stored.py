@@ -11,7 +11,7 @@ from ledger.audit.checkpoint import SignedCheckpoint
 from ledger.audit.merkle import inclusion_path, root_at
 from ledger.audit.tiles import Place, TileReader
 from ledger.leaves import LeafQueries, last_leaf
-from ledger.schema import Int, checkpoint, tile
+from ledger.schema import Int, checkpoint, stream, tile
 
 _level, _first = sa.bindparam("level", type_=Int), sa.bindparam("first", type_=Int)
 TILE = sa.select(tile.c.hashes).where(tile.c.level == _level, tile.c.tile_index == _first)
@@ -28,12 +28,16 @@ CHECKPOINTS = sa.select(
     checkpoint.c.note,
     checkpoint.c.created_us,
 )
-OF_ORIGIN = CHECKPOINTS.where(checkpoint.c.origin == sa.bindparam("origin")).order_by(checkpoint.c.size.desc()).limit(1)
+_origin = sa.bindparam("origin", type_=sa.Text)
+OF_ORIGIN = CHECKPOINTS.where(checkpoint.c.origin == _origin).order_by(checkpoint.c.size.desc()).limit(1)
 COVERING = (
-    CHECKPOINTS.where(checkpoint.c.size >= sa.bindparam("size", type_=Int))
+    CHECKPOINTS.where(checkpoint.c.origin == _origin, checkpoint.c.size >= sa.bindparam("size", type_=Int))
     .order_by(checkpoint.c.size, checkpoint.c.created_us)
     .limit(1)
 )
+ORIGINS = sa.select(checkpoint.c.origin).group_by(checkpoint.c.origin)
+NEWEST_ORIGIN = ORIGINS.order_by(sa.func.max(checkpoint.c.created_us).desc(), checkpoint.c.origin).limit(1)
+HEAD = sa.select(stream.c.head_seq).where(stream.c.stream_id == sa.bindparam("stream_id"))
 
 
 class StoredCheckpoint(NamedTuple):
@@ -93,9 +97,17 @@ class StoredTree:
         """The largest checkpoint of that log."""
         return self._checkpoint(OF_ORIGIN, {"origin": origin})
 
-    def covering(self, size: int) -> StoredCheckpoint | None:
-        """The smallest checkpoint, of any origin, with at least so many events."""
-        return self._checkpoint(COVERING, {"size": size})
+    def covering(self, size: int, origin: str) -> StoredCheckpoint | None:
+        """The smallest checkpoint of that log with at least so many events."""
+        return self._checkpoint(COVERING, {"size": size, "origin": origin})
+
+    def newest_origin(self) -> str | None:
+        """The origin under which something was signed last; None if nothing ever was."""
+        return self._connection.execute(NEWEST_ORIGIN).scalar()
+
+    def head_of(self, stream_id: str) -> int:
+        """The number of the stream's last event; 0 if there is no such stream."""
+        return self._connection.execute(HEAD, {"stream_id": stream_id}).scalar() or 0
 
     def _checkpoint(self, statement: sa.Select[Any], values: dict[str, object]) -> StoredCheckpoint | None:
         row = self._connection.execute(statement, values).one_or_none()

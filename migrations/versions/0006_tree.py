@@ -69,7 +69,6 @@ def upgrade() -> None:
         sa.Column("created_us", Int, nullable=False),
         sa.CheckConstraint("size >= 0 AND length(root) = 32", name="checkpoint_tree"),
     )
-    op.create_index("checkpoint_by_size", "checkpoint", ["size"])
     triggers = POSTGRESQL_TRIGGERS if op.get_context().dialect.name == "postgresql" else SQLITE_TRIGGERS
     for statement in triggers.split("\n\n"):
         op.execute(statement)

@@ -15,7 +15,8 @@ from tests.ledger.scripted import ScriptedRun
 
 EVENTS = 300
 ROOT = b"\x01" * 32
-CHECKPOINT = StoredCheckpoint("log.example", 256, "c74f20a3", ROOT, "a note", 1)
+ORIGIN = "log.example"
+CHECKPOINT = StoredCheckpoint(ORIGIN, 256, "c74f20a3", ROOT, "a note", 1)
 
 
 @pytest.fixture
@@ -105,9 +106,13 @@ async def test_what_was_added_stays_whatever_is_added_later(grown):
     await store.add([tile._replace(root=b"\x02" * 32)], CHECKPOINT)
     await store.add([], CHECKPOINT._replace(root=b"\x02" * 32, note="another"))
     await store.add([], CHECKPOINT._replace(size=300))
-    await store.add([], CHECKPOINT._replace(size=299, origin="other.example"))
+    await store.add([], CHECKPOINT._replace(size=299, origin="other.example", created_us=2))
     assert await on_tree(grown, lambda tree: tree.roots(0, 0, 1)) == [tile.root]
     assert (await on_tree(grown, lambda tree: tree.latest("log.example"))).size == 300
-    found = [await on_tree(grown, lambda tree, size=size: tree.covering(size)) for size in (1, 256, 257, 300, 301)]
-    assert [one and one.size for one in found] == [256, 256, 299, 300, None]
+    found = [await on_tree(grown, lambda tree, size=size: tree.covering(size, ORIGIN)) for size in (1, 256, 257, 301)]
+    assert [one and one.size for one in found] == [256, 256, 300, None]
     assert found[0] == CHECKPOINT
+    assert (await on_tree(grown, lambda tree: tree.covering(1, "other.example"))).size == 299
+    assert await on_tree(grown, lambda tree: tree.newest_origin()) == "other.example"
+    assert await on_tree(grown, lambda tree: tree.head_of("r:run-1")) == EVENTS - 1
+    assert await on_tree(grown, lambda tree: tree.head_of("r:run-9")) == 0

@@ -10,14 +10,17 @@ import sys
 import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 from harness import Harness, Limits, Run, RunEnded
 from harness.journal import Submission
-from ledger import Ledger, LedgerError, LedgerReader, WriterLimits, failpoints
+from ledger import Ledger, LedgerError, LedgerReader, Signing, WriterLimits, failpoints
+from ledger.audit.notes import SigningKey
 from tests.ledger.scripted import ScriptedRun
 
 NOBODY = 65534
+KEY = SigningKey("log.example/1", bytes(32))
 
 
 async def append(pipe: Connection, path: str, run_id: str) -> None:
@@ -37,7 +40,7 @@ async def append(pipe: Connection, path: str, run_id: str) -> None:
 async def die_at(pipe: Connection, path: str, point: failpoints.Point, times: int) -> None:
     """Do everything that a ledger can do, and die when the point is reached for the so manieth time."""
     _arm_death(point, times)
-    async with await Ledger.open(path, limits=WriterLimits(rest_after_s=0.02)) as ledger:
+    async with await Ledger.open(path, limits=WriterLimits(rest_after_s=0.02), signing=signing_of(path)) as ledger:
         for number in range(3):
             run = ScriptedRun(f"run-{number}", f"session-{number % 2}", writer_id=f"w{number}")
             submissions = [run.start(), run.transition("planner")]
@@ -60,6 +63,11 @@ async def append_and_die(pipe: Connection, url: str, run_id: str, point: failpoi
     async with await Ledger.open(url, lease_s=0.5) as ledger:
         for submission in start_and_transitions(run_id, times):
             pipe.send(ledger.journal.submit(submission).result())
+
+
+def signing_of(path: str | Path) -> Signing:
+    """How that ledger's checkpoints are signed, with an anchor beside its folder."""
+    return Signing(key=KEY, anchor=Path(path).parent.with_suffix(".anchor"))
 
 
 def start_and_transitions(run_id: str, count: int) -> list[Submission]:

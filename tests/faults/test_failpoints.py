@@ -7,6 +7,8 @@ import sqlite3
 import pytest
 
 from ledger import Ledger
+from ledger.audit.anchor import Anchor
+from ledger.audit.merkle import leaf_hash, root_of
 from ledger.failpoints import POINTS
 from ledger.migrate import ensure_current, lock_of
 from tests.faults import programs
@@ -86,11 +88,23 @@ async def check(path, acknowledged, tampered):
             await ledger.erase(session="session-1")
         stage, problem = (await ledger.finish_erasures())[1:]
         assert (stage, problem) in ((None, None), ("FILE", None))
+    await check_signed(path)
     after = links_of_all(path)
     assert all(after[stream][: len(known)] == known for stream, known in links.items())
     assert b"words of run-1" not in path.read_bytes()
     assert sorted(file.name for file in path.parent.iterdir()) == [path.name, f"{path.name}.lock"]
     return ends
+
+
+async def check_signed(path):
+    """All that was signed is of this log, which can be signed again (SPEC E9)."""
+    signing = programs.signing_of(path)
+    async with await Ledger.open(path, signing=signing) as ledger:
+        await ledger.checkpoint()
+        links = await ledger.reader.on_tree(lambda tree: tree.links(0, 100_000))
+    for note in Anchor(signing.anchor).notes():
+        signed = note.open([signing.key.verifier])
+        assert signed.root == root_of(map(leaf_hash, links[: signed.size]))
 
 
 @pytest.mark.parametrize(("point", "times"), [*((point, 1) for point in SELDOM), *LATE.items()])

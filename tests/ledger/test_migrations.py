@@ -34,8 +34,8 @@ ADDED = {
     "0004": {"content": ["erased_seq"]},
 }
 """Columns by the migration that added them, and by table."""
-TABLES = {"erasure", "erased_run", "follower", "tile", "checkpoint", "checkpoint_by_size"}
-"""Tables that a later migration added, and their indexes."""
+TABLES = {"erasure", "erased_run", "follower", "tile", "checkpoint"}
+"""Tables that a later migration added."""
 JSON = {"orchestration_trace", "reserved", "incidents"}
 TEXT = {"currency", "price_table"}
 

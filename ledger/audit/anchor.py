@@ -1,0 +1,128 @@
+"""An anchor is a file, best out of reach of whoever can write the database, to which each checkpoint is appended.
+
+Notes stand in it one after another with an empty line between them. A write that was cut off is passed over by
+readers, and what is appended later stands apart from it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from ledger.audit.checkpoint import Checkpoint, SignedCheckpoint
+from ledger.audit.errors import AnchorError, InvalidCheckpoint, InvalidNote
+from ledger.audit.keys import sync_folder
+from ledger.audit.notes import DASH, ID_BYTES, MAX_NOTE_BYTES, split_note
+
+TAIL_BYTES = 65_536
+"""In which the last checkpoint of an origin is looked for: some 250 notes."""
+PIECE_BYTES = 1 << 20
+SIGNATURE_BYTES = 64
+"""No signature is shorter, but one that was cut off."""
+
+_GAP = re.compile(r"\n{2,}")
+
+
+class Anchor:
+    """The file at `path`, which is made by the first checkpoint."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def append(self, signed: SignedCheckpoint) -> None:
+        """Add the checkpoint durably; `AnchorError` if that cannot be done. Any number of processes may."""
+        try:
+            is_new = not self.path.exists()
+            gap = "" if is_new or self._ends_well() else "\n\n"
+            data = f"{gap}{signed.note}\n".encode()
+            descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            try:
+                # One write, so that nothing of others comes in between.
+                if os.write(descriptor, data) != len(data):
+                    raise OSError(0, "no room")
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            if is_new:
+                sync_folder(self.path)
+        except OSError as error:
+            raise AnchorError(self.path, f"cannot be added to ({error.strerror})") from error
+
+    def latest(self, origin: str) -> Checkpoint | None:
+        """The largest of the last checkpoints of that log, whoever signed it; None where there is no file."""
+        try:
+            with self.path.open("rb") as file:
+                begin = max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES)
+                file.seek(begin)
+                text = file.read().decode("utf-8", "replace")
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise AnchorError(self.path, f"cannot be read ({error.strerror})") from error
+        # What the tail begins in the middle of would be taken for something else.
+        text = text if begin == 0 else _GAP.split(text, maxsplit=1)[-1]
+        claims = [checkpoint for signed in notes_in(text) for checkpoint in _claims(signed)]
+        return max((one for one in claims if one.origin == origin), key=lambda one: one.size, default=None)
+
+    def notes(self) -> Iterator[SignedCheckpoint]:
+        """Every whole note, in the order of the file, whoever signed it; a file of any size is read in pieces."""
+        rest = ""
+        try:
+            with self.path.open("r", encoding="utf-8", errors="replace", newline="\n") as file:
+                while piece := file.read(PIECE_BYTES):
+                    text = rest + piece
+                    cut = _last_end(text)
+                    yield from notes_in(text[:cut])
+                    # What is longer than any note, and has no end, is none.
+                    rest = text[cut:][-2 * MAX_NOTE_BYTES :]
+        except OSError as error:
+            raise AnchorError(self.path, f"cannot be read ({error.strerror})") from error
+        yield from notes_in(rest)
+
+    def _ends_well(self) -> bool:
+        with self.path.open("rb") as file:
+            size_bytes = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size_bytes - 2))
+            return size_bytes == 0 or file.read() == b"\n\n"
+
+
+def notes_in(text: str) -> Iterator[SignedCheckpoint]:
+    """The whole notes of a text; pieces of others are passed over."""
+    blocks = _GAP.split(text)
+    before = ""
+    for at, block in enumerate(blocks):
+        is_signed = block.startswith(DASH)
+        # At the very end, a line without its newline may have been cut off.
+        is_whole = at < len(blocks) - 1 or block.endswith("\n")
+        if is_signed and before and is_whole:
+            note = f"{before}\n\n{block.rstrip()}\n"
+            if _is_note(note):
+                yield SignedCheckpoint(note)
+        before = "" if is_signed else block
+
+
+def _is_note(note: str) -> bool:
+    try:
+        _, signatures = split_note(note)
+    except InvalidNote:
+        return False
+    return all(len(data) >= ID_BYTES + SIGNATURE_BYTES for _, data in signatures)
+
+
+def _claims(signed: SignedCheckpoint) -> Iterator[Checkpoint]:
+    try:
+        yield signed.claim
+    except (InvalidNote, InvalidCheckpoint):
+        return
+
+
+def _last_end(text: str) -> int:
+    """Where the last note that is whole ends, its signatures and the gap after them included."""
+    end = 0
+    for gap in _GAP.finditer(text):
+        line = text.rfind("\n", 0, gap.start()) + 1
+        if text.startswith(DASH, line):
+            end = gap.end()
+    return end
