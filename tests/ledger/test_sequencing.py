@@ -7,7 +7,7 @@ import asyncpg
 import pytest
 
 from ledger import Ledger, LedgerReader
-from ledger.store.postgres.sequencing import Sequencer, here_of, sequence
+from ledger.store.postgres.sequencing import BY_INDEX, IS_BEHIND, Progress, Sequencer, here_of, sequence
 from tests.contract.test_following import record, take
 from tests.ledger.scripted import ScriptedRun
 
@@ -18,6 +18,9 @@ WHEN (NEW.event_id = 'w-slow:2') EXECUTE FUNCTION be_slow()
 """
 GAPS = "SELECT count(*), min(leaf_index), max(leaf_index) FROM leaf"
 MISSED = "SELECT count(*) FROM event LEFT JOIN leaf USING (stream_id, seq) WHERE leaf_index IS NULL"
+ROWS_READ = """
+SELECT sum(seq_tup_read + coalesce(idx_tup_fetch, 0)) FROM pg_stat_xact_user_tables WHERE relname IN ('event', 'leaf')
+"""
 DISORDER = """
 SELECT count(*) FROM leaf AS a JOIN leaf AS b ON a.stream_id = b.stream_id AND a.seq < b.seq
 WHERE a.leaf_index > b.leaf_index
@@ -50,9 +53,9 @@ async def write_runs(ledger, number, count=5):
 
 
 async def sequence_all(connection, limit=5_000):
-    numbered = 0
+    numbered, progress = 0, Progress()
     while True:
-        added, has_more = await sequence(connection, await here_of(connection), limit)
+        added, has_more = await sequence(connection, await here_of(connection), limit, progress)
         numbered += added
         if not has_more:
             return numbered
@@ -258,3 +261,43 @@ async def test_while_a_long_transaction_is_open_events_go_on_to_be_numbered_howe
             while (await sequence(connection, here, limit=2))[1]:
                 pass
         await other.execute("ROLLBACK")
+
+
+async def rows_read(connection, work):
+    """How many events and numbers of events the server looks at for it, and what it says."""
+    async with connection.transaction():
+        before = await connection.fetchval(ROWS_READ)
+        said = await work
+        return await connection.fetchval(ROWS_READ) - before, said
+
+
+@pytest.mark.usefixtures("no_sequencer")
+async def test_a_pass_looks_at_what_came_since_the_last_one_however_long_a_transaction_stays_open(
+    postgres_url, connect
+):  # E8
+    connection, other = await connect(), await connect()
+    for name, value in BY_INDEX.items():
+        await connection.execute(f"SET {name} = {value}")
+    here, progress = await here_of(connection), Progress()
+    async with await Ledger.open(postgres_url) as ledger:
+        await other.execute("BEGIN; SELECT pg_current_xact_id()")
+        run = ScriptedRun()
+        await record(ledger, run.start())
+        for _ in range(3):
+            for number in range(100):
+                await record(ledger, run.transition(f"n{number}"))
+            await sequence(connection, here, progress=progress)
+        await record(ledger, run.transition("one more"))
+        is_behind = connection.fetchval(IS_BEHIND, *progress.from_watermark(0), here.cluster)
+        looked_at, said = await rows_read(connection, is_behind)
+        assert said is True
+        assert looked_at < 20
+        looked_at, said = await rows_read(connection, sequence(connection, here, progress=progress))
+        assert said == (1, False)
+        assert looked_at < 20
+        # Who has seen nothing yet looks at everything since that transaction began.
+        looked_at, said = await rows_read(connection, sequence(connection, here))
+        assert said == (0, False)
+        assert looked_at > 300
+        await other.execute("ROLLBACK")
+    await check_order(connection)

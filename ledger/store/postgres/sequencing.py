@@ -4,6 +4,9 @@ One transaction takes the head; then, as a statement of its own and so on a late
 may have no number yet gets the next one. An event may be missed only if its transaction was still under way, and then
 its number is at or above the snapshot's `xmin`, which becomes the watermark from which the next pass looks. So a late
 commit gets a later number, and nothing that has been numbered is ever passed over.
+
+While somebody's transaction stays open for long, the watermark stands still. So a sequencer remembers its last snapshot
+too, and looks only at what that did not see: what has begun since, and what was under way then.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import asyncpg
@@ -39,11 +43,15 @@ BY_INDEX = {
 SET_BY_INDEX = "SELECT " + ", ".join(f"set_config('{name}', '{value}', true)" for name, value in BY_INDEX.items())
 """The same for what is left of a transaction."""
 
-IS_BEHIND = (
-    "SELECT EXISTS (SELECT FROM event, tree_head WHERE event.xid >= watermark"
-    " AND NOT EXISTS (SELECT FROM leaf WHERE leaf.stream_id = event.stream_id AND leaf.seq = event.seq))"
-    " OR (SELECT system_identifier FROM tree_head) <> (SELECT system_identifier FROM pg_control_system())"
-)
+IS_BEHIND = """
+SELECT EXISTS (
+    SELECT FROM event WHERE xid >= greatest($1::text::xid8, (SELECT watermark FROM tree_head))
+    AND NOT EXISTS (SELECT FROM leaf WHERE leaf.stream_id = event.stream_id AND leaf.seq = event.seq)
+) OR EXISTS (
+    SELECT FROM unnest($2::text[]) AS late (xid) JOIN event ON event.xid = late.xid::xid8
+    WHERE NOT EXISTS (SELECT FROM leaf WHERE leaf.stream_id = event.stream_id AND leaf.seq = event.seq)
+) OR (SELECT system_identifier FROM tree_head) <> $3 AS is_behind, pg_current_snapshot()::text AS snapshot
+"""
 UNSEQUENCED = (
     "SELECT count(*), min(recorded_us) FROM event"
     " WHERE xid >= (SELECT CASE WHEN tree_head.system_identifier = here.system_identifier THEN watermark ELSE '0' END"
@@ -53,7 +61,11 @@ UNSEQUENCED = (
 """How many committed events have no number, and when the first of them was recorded."""
 TAKE_HEAD = "SELECT watermark::text, system_identifier FROM tree_head FOR UPDATE SKIP LOCKED"
 SEQUENCE = """
-WITH bound AS (
+WITH late AS (
+    SELECT event.stream_id, event.seq, event.pos FROM unnest($5::text[]) AS late (xid)
+    JOIN event ON event.xid = late.xid::xid8
+    WHERE NOT EXISTS (SELECT FROM leaf WHERE leaf.stream_id = event.stream_id AND leaf.seq = event.seq)
+), bound AS (
     SELECT xid FROM event WHERE xid >= $1::text::xid8
     AND NOT EXISTS (SELECT FROM leaf WHERE leaf.stream_id = event.stream_id AND leaf.seq = event.seq)
     ORDER BY xid OFFSET $2 LIMIT 1
@@ -61,6 +73,7 @@ WITH bound AS (
     SELECT stream_id, seq, pos FROM event
     WHERE xid >= $1::text::xid8 AND xid <= coalesce((SELECT xid FROM bound), '18446744073709551615')
     AND NOT EXISTS (SELECT FROM leaf WHERE leaf.stream_id = event.stream_id AND leaf.seq = event.seq)
+    UNION ALL SELECT stream_id, seq, pos FROM late
 ), added AS (
     INSERT INTO leaf (leaf_index, stream_id, seq)
     SELECT tree_head.size + row_number() OVER (ORDER BY pos) - 1, stream_id, seq FROM fresh, tree_head
@@ -71,7 +84,8 @@ UPDATE tree_head SET size = size + (SELECT count(*) FROM added), system_identifi
         pg_snapshot_xmin(pg_current_snapshot()),
         (SELECT (xid::text::numeric + 1)::text::xid8 FROM bound)
     )
-RETURNING (SELECT count(*) FROM added) AS added, EXISTS (SELECT FROM bound) AS is_full,
+RETURNING (SELECT count(*) FROM added) AS added, (SELECT xid::text FROM bound) AS bound,
+    pg_current_snapshot()::text AS snapshot,
     CASE WHEN EXISTS (SELECT FROM added) THEN pg_notify($4, size::text) END
 """
 HERE = "SELECT current_schema()::text, system_identifier FROM pg_control_system()"
@@ -91,19 +105,46 @@ async def here_of(connection: asyncpg.Connection[Any]) -> Here:
     return Here(f"tachograph_{hashlib.sha256(schema.encode()).hexdigest()[:16]}", cluster)
 
 
-async def sequence(connection: asyncpg.Connection[Any], here: Here, limit: int = EVENTS_AT_ONCE) -> tuple[int, bool]:
-    """How many events were numbered, and whether there are more; none while another sequencer is at work."""
+@dataclass(slots=True)
+class Progress:
+    """What is known to be numbered, by who looks at it over one connection: all below a transaction, but for a few."""
+
+    below: int = 0
+    late: tuple[int, ...] = ()
+    """Transactions below it that were under way, and whose events may have come since."""
+
+    def from_watermark(self, watermark: int) -> tuple[str, list[str]]:
+        """Where to look from, and where besides; everything below the watermark has its number."""
+        if watermark >= self.below:
+            return str(watermark), []
+        return str(self.below), [str(xid) for xid in self.late if xid >= watermark]
+
+    def saw(self, snapshot: str, bound: str | None = None) -> None:
+        """All that the snapshot sees has its number, up to and with the transaction `bound` where one is given."""
+        _, end, under_way = snapshot.split(":")
+        self.below = int(end) if bound is None else int(bound) + 1
+        self.late = tuple(xid for xid in map(int, filter(None, under_way.split(","))) if xid < self.below)
+
+
+async def sequence(
+    connection: asyncpg.Connection[Any], here: Here, limit: int = EVENTS_AT_ONCE, progress: Progress | None = None
+) -> tuple[int, bool]:
+    """How many events were numbered, and whether there are more; none while another sequencer is at work.
+
+    What the `progress` of this connection has seen is not looked at again; it is brought up to date.
+    """
+    known = progress or Progress()
     async with connection.transaction():
         head = await connection.fetchrow(TAKE_HEAD)
         if head is None:
             return 0, False
         watermark, cluster = head
-        if cluster != here.cluster:
-            # Transaction numbers are of one cluster; in another one every event may be without its number.
-            watermark = "0"
-        done = await connection.fetchrow(SEQUENCE, watermark, limit, here.cluster, here.channel)
+        # Transaction numbers are of one cluster; in another one every event may be without its number.
+        start, late = known.from_watermark(int(watermark)) if cluster == here.cluster else ("0", [])
+        done = await connection.fetchrow(SEQUENCE, start, limit, here.cluster, here.channel, late)
         assert done is not None, "the head is there"
-        return done["added"], done["is_full"]
+    known.saw(done["snapshot"], done["bound"])
+    return done["added"], done["bound"] is not None
 
 
 class Sequencer:
@@ -113,7 +154,9 @@ class Sequencer:
         self._link = Link(place, BY_INDEX)
         self._bell = bell
         self._task: asyncio.Task[None] | None = None
+        self._connection: asyncpg.Connection[Any] | None = None
         self._here: Here | None = None
+        self._progress = Progress()
         self._is_stopping = False
         self._is_warned = False
 
@@ -147,10 +190,13 @@ class Sequencer:
         """Number what is there; where this process has not written, it is looked first whether there is anything."""
         try:
             connection = await self._link.connection()
-            self._here = self._here or await here_of(connection)
-            has_more = has_written or bool(await connection.fetchval(IS_BEHIND))
+            if self._here is None or connection is not self._connection:
+                # What another server knows may be less than what this one's predecessor knew.
+                self._progress, self._here = Progress(), await here_of(connection)
+                self._connection = connection
+            has_more = has_written or await self._is_behind(connection, self._here)
             while has_more:
-                _, has_more = await sequence(connection, self._here)
+                _, has_more = await sequence(connection, self._here, progress=self._progress)
             self._is_warned = False
         except FAULTS as error:
             self._link.drop()
@@ -159,3 +205,11 @@ class Sequencer:
             if not self._is_warned:
                 log.warning("events could not be given their public order: %s", error)
             self._is_warned = True
+
+    async def _is_behind(self, connection: asyncpg.Connection[Any], here: Here) -> bool:
+        start, late = self._progress.from_watermark(0)
+        found = await connection.fetchrow(IS_BEHIND, start, late, here.cluster)
+        if found is not None and not found["is_behind"]:
+            self._progress.saw(found["snapshot"])
+            return False
+        return True
