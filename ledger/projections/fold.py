@@ -31,20 +31,24 @@ def project_all(run: RunProjection | None, events: Iterable[e.Event], changes: C
     if run is not None:
         run = run.copy()
         run.state = run.state.copy()
-    else:
-        first = next(rest, None)
-        if first is None:
-            return None
+    elif (first := next(rest, None)) is not None:
         run = _begin(first, changes)
+    else:
+        return None
     for event in rest:
-        advance(run.state, event)
-        if event.occurred_us > run.updated_us:
-            run.updated_us = event.occurred_us
-        step = _STEPS.get(event.type)
-        if step is not None:
-            step(run, event, changes)
+        advance_run(run, event, changes)
     changes.runs[run.state.run_id] = run
     return run
+
+
+def advance_run(run: RunProjection, event: e.Event, changes: Changes) -> None:
+    """Change `run` to that after `event`, as `harness.state.advance` does with its state; see there."""
+    advance(run.state, event)
+    if event.occurred_us > run.updated_us:
+        run.updated_us = event.occurred_us
+    step = _STEPS.get(event.type)
+    if step is not None:
+        step(run, event, changes)
 
 
 def _begin(event: Any, changes: Changes) -> RunProjection:

@@ -113,8 +113,8 @@ def _rows_of_short_run(ledger: sqlite3.Connection, run_id: str) -> int | None:
     _, changes = fold(run_id, None, bodies)
     folded: tuple[list[Any], ...] = (
         [run.row for run in changes.runs.values()],
-        sorted(changes.step_rows, key=lambda row: row.step_no),
-        sorted(changes.tool_rows, key=lambda row: row.invocation_no),
+        list(changes.step_rows),
+        list(changes.tool_rows),
         list(changes.cases.values()),
     )
     for (read, _), rows in zip(statements.RUN_TABLES, folded, strict=True):
