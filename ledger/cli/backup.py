@@ -9,6 +9,7 @@ import click
 from ledger.backup import back_up
 from ledger.backup import restore as restore_backup
 from ledger.cli.common import EXIT_UNUSABLE, command, db_option, fail, json_option, print_json, progress
+from ledger.cli.verify import say_outdated
 from ledger.erasures import ErasureList, lines_of
 from ledger.reader import LedgerReader
 
@@ -29,6 +30,7 @@ async def backup(dest: Path, is_verified: bool, db: str, as_json: bool) -> None:
     click.echo(f"{report.path}: {report.backup_id} of ledger {report.ledger_id}, {report.size_bytes:,} bytes")
     if report.verified is not None:
         click.echo(f"verified: {report.verified.event_count:,} events, {report.verified.row_count:,} rows")
+        say_outdated(report.verified)
 
 
 @click.command()
@@ -46,6 +48,7 @@ async def restore(backup: Path, dest: Path, erasures: Path | None, as_json: bool
         print_json(report)
         return
     click.echo(f"{report.path}: ledger {report.ledger_id}, {report.verified.event_count:,} events, verified")
+    say_outdated(report.verified)
     click.echo(f"its log goes on by itself from here on, and says so ({report.restore_id})")
     if erasures is None:
         click.echo("no list of erasures was given: what was erased since the backup is there again")

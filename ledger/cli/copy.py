@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from ledger.cli.common import command, json_option, print_json, progress
+from ledger.cli.verify import say_outdated
 from ledger.copying import copy as copy_ledger
 
 
@@ -22,6 +23,7 @@ async def copy(source: str, target: str, keep: bool, as_json: bool) -> None:
         print_json(report)
         return
     click.echo(f"{report.target}: ledger {report.ledger_id}, {report.verified.event_count:,} events, verified")
+    say_outdated(report.verified)
     if report.is_moved:
         click.echo(f"{report.source} is marked as moved: it can be read, and no more written")
     else:

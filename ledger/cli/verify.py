@@ -4,37 +4,87 @@ from __future__ import annotations
 
 import click
 
-from ledger.cli.common import EXIT_NOT_FOUND, command, db_option, json_option, print_json, progress
-from ledger.verifying import VerifyReport
+from ledger.cli.common import (
+    EXIT_NOT_FOUND,
+    command,
+    db_option,
+    json_option,
+    keys_of,
+    one_line,
+    print_json,
+    progress,
+    when,
+)
+from ledger.verifying import VerifyReport, cores
 from ledger.verifying import verify as verify_ledger
+from ledger.verifying import verify_run as verify_one
+
+WIDTH = 400
+"""Of a finding's line: what somebody wrote into the database is no reason to fill the terminal."""
 
 
 @click.command()
+@click.argument("run", required=False, metavar="[SESSION/RUN]")
+@click.option("--jobs", type=click.IntRange(1, 64), default=cores, show_default="one for each core", help="Processes.")
 @db_option
 @json_option
 @command
-async def verify(db: str, as_json: bool) -> None:
-    """Check every link, column, content and row against the events; exit code 1 if any is not as it should be."""
+async def verify(run: str | None, jobs: int, db: str, as_json: bool) -> None:
+    """Check every link, column, content, row and rule of a ledger, or of one run, against its events.
+
+    Exit code 1 if anything is not as it should be, 2 if that could not be found out.
+    """
     with progress("verifying", as_json) as on_progress:
-        report = await verify_ledger(db, on_progress)
+        if run is None:
+            report = await verify_ledger(db, on_progress, jobs=jobs)
+        else:
+            report = await verify_one(db, *keys_of(run))
     if as_json:
         print_json(report)
     else:
-        say(report)
+        say(report, of=run)
     if not report.is_right:
         raise click.exceptions.Exit(EXIT_NOT_FOUND)
 
 
-def say(report: VerifyReport) -> None:
+def say(report: VerifyReport, *, of: str | None = None) -> None:
     """The report as text, which never says more than was looked at (SPEC E9)."""
+    about = f"ledger {report.ledger_id}: " if of is None else f"ledger {report.ledger_id}, only {one_line(of, 300)}: "
     click.echo(
-        f"ledger {report.ledger_id}: {report.event_count:,} events of {report.stream_count:,} streams,"
-        f" {report.content_count:,} contents, {report.row_count:,} rows"
+        f"{about}{_count(report.event_count, 'event')} of {_count(report.stream_count, 'stream')},"
+        f" {_count(report.content_count, 'content')}, {_count(report.row_count, 'row')}"
     )
     for finding in report.findings:
-        click.echo(str(finding))
+        click.echo(one_line(str(finding), WIDTH))
     if report.finding_count > len(report.findings):
         click.echo(f"and {report.finding_count - len(report.findings):,} more")
     if report.is_right:
-        click.echo("links, columns, contents and rows agree")
-    click.echo(f"tail not anchored: nothing outside the ledger vouches for its {report.event_count:,} events")
+        click.echo("links, columns, contents, rows and the course of every run agree")
+    else:
+        click.echo(f"NOT as it should be: {_count(report.finding_count, 'finding')}")
+    say_outdated(report)
+    click.echo(_tail(report))
+
+
+def say_outdated(report: VerifyReport) -> None:
+    """How many runs wait for a rebuild."""
+    if report.runs_outdated:
+        verb = "is" if report.runs_outdated == 1 else "are"
+        click.echo(
+            f"{_count(report.runs_outdated, 'run')} {verb} folded by an earlier version;"
+            " `tachograph rebuild` makes them anew"
+        )
+
+
+def _tail(report: VerifyReport) -> str:
+    tail = report.tail
+    if tail.first_us is None or tail.last_us is None:
+        return "tail not anchored: there are no events yet"
+    return (
+        f"tail not anchored: nothing outside the ledger vouches for {_count(tail.event_count, 'event')},"
+        f" recorded from {when(tail.first_us)} to {when(tail.last_us)}"
+    )
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -1,42 +1,46 @@
-"""Verifying an SQLite ledger, over connections that cannot write, each for a page of streams."""
+"""Verifying an SQLite ledger, over connections that cannot write, each for a share of the streams."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
-import orjson
-
-from ledger.deciding import ContentRow, EventRow, StreamRow
-from ledger.errors import LedgerUnreadable
-from ledger.rebuild import Kind, Rebuilt
+from harness.ids import run_stream
+from ledger.deciding import ContentRow, StreamRow
+from ledger.errors import LedgerUnreadable, RunNotFound
+from ledger.rebuild import empty_projections
 from ledger.store import statements
 from ledger.store.probe import connect_to_read, require_current
-from ledger.store.rebuilding import compare_page
-from ledger.verifying.chain import Chain
-from ledger.verifying.contents import Contents
-from ledger.verifying.findings import FINDINGS_MAX, Finding
-from ledger.verifying.verify import Checked
+from ledger.verifying.chain import COLUMNS
+from ledger.verifying.contents import Kept
+from ledger.verifying.findings import FINDINGS_MAX, Finding, Tally
+from ledger.verifying.meta import check_meta
+from ledger.verifying.sharing import Share, divide
+from ledger.verifying.stream import StreamCheck
 
 T = TypeVar("T")
 
-PAGE_STREAMS = 100
 PAGE_EVENTS = 500
+PAGE_ROWS = 500
+CACHE_KB = 32_768
+"""Of each connection: events of one stream lie apart from each other."""
 
-COUNT_STREAMS = "SELECT count(*) FROM stream"
-STREAMS_AFTER = f"SELECT {', '.join(StreamRow._fields)} FROM stream WHERE stream_id > ? ORDER BY stream_id LIMIT ?"  # noqa: S608
-STREAM_EVENTS = f"SELECT {', '.join(EventRow._fields)} FROM event WHERE stream_id = ? ORDER BY seq"  # noqa: S608 - ours
-STREAM_CONTENTS = f"SELECT erased_seq, {', '.join(ContentRow._fields)} FROM content WHERE stream_id = ? ORDER BY digest"  # noqa: S608
-NOT_STORED = (
-    "SELECT value, state FROM json_each(?) LEFT JOIN content ON content.stream_id = ? AND content.digest = value"
-    " WHERE state IS NOT 'stored'"
+STREAMS = "SELECT stream_id, head_seq FROM stream ORDER BY stream_id"
+STREAMS_BETWEEN = (
+    "SELECT stream_id FROM stream WHERE stream_id > ?1 AND (?2 IS NULL OR stream_id <= ?2) ORDER BY stream_id"
 )
+STREAM_EVENTS = f"SELECT {', '.join(COLUMNS)} FROM event WHERE stream_id = ? ORDER BY seq"  # noqa: S608 - ours
+STREAM_CONTENTS = (
+    f"SELECT erased_seq, key_id, {', '.join(ContentRow._fields)}"  # noqa: S608 - names of ours
+    " FROM content WHERE stream_id = ? ORDER BY digest"
+)
+READ_META = "SELECT key, value FROM ledger_meta"
 POSITIONS = "SELECT count(*), coalesce(min(pos), 1), coalesce(max(pos), 0) FROM event"
 OF_NO_STREAM = (
     "SELECT DISTINCT stream_id FROM {table} WHERE NOT EXISTS"
@@ -53,64 +57,87 @@ async def opened_sqlite(path: Path) -> AsyncIterator[SqliteVerifiable]:
 
 @dataclass(frozen=True, slots=True)
 class SqliteVerifiable:
-    """A `ledger.verifying.verify.Verifiable`."""
+    """A `ledger.verifying.sharing.Verifiable`."""
 
-    path: Path
+    place: Path
     ledger_id: str
 
-    async def count_streams(self) -> int:
-        return await self._read(lambda ledger: int(ledger.execute(COUNT_STREAMS).fetchone()[0]))
+    async def shares(self) -> list[Share]:
+        return await self._read(lambda ledger: divide(ledger.execute(STREAMS)))
 
-    async def check(self, after: str) -> Sequence[Checked]:
-        return await self._read(partial(_check_page, self.ledger_id, after))
+    async def check(self, share: Share) -> Tally:
+        return await self._read(partial(_check_share, self.ledger_id, share))
 
-    async def compare(self, kind: Kind, after: str) -> tuple[str, Sequence[Rebuilt]]:
-        return await self._read(partial(compare_page, kind, after))
+    async def check_run(self, session_id: str, run_id: str) -> Tally:
+        return await self._read(partial(_check_run, self.ledger_id, session_id, run_id))
 
-    async def strays(self) -> Sequence[Finding]:
-        return await self._read(_strays)
+    async def whole(self) -> tuple[Finding, ...]:
+        return await self._read(_whole)
 
     async def _read(self, look: Callable[[sqlite3.Connection], T]) -> T:
         return await asyncio.to_thread(self._look, look)
 
     def _look(self, look: Callable[[sqlite3.Connection], T]) -> T:
         try:
-            with contextlib.closing(connect_to_read(self.path)) as ledger:
+            with contextlib.closing(connect_to_read(self.place)) as ledger:
+                ledger.execute(f"PRAGMA cache_size = -{CACHE_KB}")
                 return look(ledger)
         except sqlite3.Error as error:
-            raise LedgerUnreadable(self.path, f"cannot be read ({error})") from error
+            raise LedgerUnreadable(self.place, f"cannot be read ({error})") from error
 
 
-def _check_page(ledger_id: str, after: str, ledger: sqlite3.Connection) -> list[Checked]:
-    stream_ids = [row[0] for row in ledger.execute(STREAMS_AFTER, (after, PAGE_STREAMS))]
-    return [_check_stream(ledger_id, stream_id, ledger) for stream_id in stream_ids]
+def _check_share(ledger_id: str, share: Share, ledger: sqlite3.Connection) -> Tally:
+    tally = Tally()
+    with contextlib.closing(empty_projections()) as beside:
+        # Which streams there are, apart from how they stand, each of which is looked at as of its own moment.
+        stream_ids = ledger.execute(STREAMS_BETWEEN, (share.after, share.upto)).fetchall()
+        for (stream_id,) in stream_ids:
+            _check_stream(ledger_id, stream_id, ledger, beside, tally)
+    return tally
 
 
-def _check_stream(ledger_id: str, stream_id: str, ledger: sqlite3.Connection) -> Checked:
+def _check_run(ledger_id: str, session_id: str, run_id: str, ledger: sqlite3.Connection) -> Tally:
+    tally, stream_id = Tally(), run_stream(run_id)
+    row = ledger.execute(statements.STREAM, (stream_id,)).fetchone()
+    if row is None or StreamRow(*row).session_id != session_id:
+        raise RunNotFound(session_id, run_id)
+    with contextlib.closing(empty_projections()) as beside:
+        _check_stream(ledger_id, stream_id, ledger, beside, tally)
+    return tally
+
+
+def _check_stream(
+    ledger_id: str, stream_id: str, ledger: sqlite3.Connection, beside: sqlite3.Connection, tally: Tally
+) -> None:
     ledger.execute("BEGIN")
     try:
-        chain = Chain(ledger_id, StreamRow(*ledger.execute(statements.STREAM, (stream_id,)).fetchone()))
-        for page in _pages(ledger.execute(STREAM_EVENTS, (stream_id,))):
-            named = chain.add_page(page)
-            chain.look(named, ledger.execute(NOT_STORED, (orjson.dumps(list(named)).decode(), stream_id)))
-        chain.end()
-        contents = Contents(chain)
-        for erased_seq, *row in ledger.execute(STREAM_CONTENTS, (stream_id,)):
-            contents.add(ContentRow(*row), erased_seq)
-        contents.end()
-        findings = [] if chain.finding is None else [chain.finding]
-        return Checked(stream_id, chain.event_count, contents.count, (*findings, *contents.findings))
+        stream = StreamRow(*ledger.execute(statements.STREAM, (stream_id,)).fetchone())
+        with contextlib.closing(StreamCheck(ledger_id, stream, beside)) as check:
+            for page in _pages(ledger.execute(STREAM_EVENTS, (stream_id,)), PAGE_EVENTS):
+                check.add_events(page)
+            check.end_events()
+            for erased_seq, key_id, *row in ledger.execute(STREAM_CONTENTS, (stream_id,)):
+                check.add_content(Kept(ContentRow(*row), erased_seq, key_id))
+            key = stream.run_id or stream.session_id
+            runs = None
+            if stream.run_id is None and key is not None:
+                runs = ledger.execute(statements.RUNS_OF_SESSION, (key,)).fetchone()
+            for table in check.tables(runs):
+                for rows in _pages(ledger.execute(table.read, (key,)), PAGE_ROWS):
+                    check.add_rows(table, rows)
+                check.end_table(table)
+            tally.add(check.result())
     finally:
         ledger.execute("ROLLBACK")
 
 
-def _pages(cursor: sqlite3.Cursor) -> Iterator[list[tuple[object, ...]]]:
-    while page := cursor.fetchmany(PAGE_EVENTS):
+def _pages(cursor: sqlite3.Cursor, size: int) -> Iterator[list[tuple[Any, ...]]]:
+    while page := cursor.fetchmany(size):
         yield page
 
 
-def _strays(ledger: sqlite3.Connection) -> list[Finding]:
-    findings: list[Finding] = []
+def _whole(ledger: sqlite3.Connection) -> tuple[Finding, ...]:
+    findings = check_meta(dict(ledger.execute(READ_META)))
     count, first, last = ledger.execute(POSITIONS).fetchone()
     if (first, last) != (1, count):
         findings.append(Finding("position_gap", f"{count} events have positions from {first} to {last}"))
@@ -120,4 +147,4 @@ def _strays(ledger: sqlite3.Connection) -> list[Finding]:
     for find, _ in statements.STRAYS:
         for (key,) in ledger.execute(find, ("", FINDINGS_MAX)):
             findings.append(Finding("row_stray", f"there are rows of {key}, which the log does not know"))
-    return findings
+    return tuple(findings)

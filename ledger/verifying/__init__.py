@@ -1,6 +1,7 @@
 """Whether a ledger is what its events say: links, columns, contents and rows, checked against each other (SPEC E9)."""
 
-from ledger.verifying.findings import Finding, VerifyReport
-from ledger.verifying.verify import verify
+from ledger.verifying.findings import Finding, Tail, VerifyReport
+from ledger.verifying.sharing import cores
+from ledger.verifying.verify import verify, verify_run
 
-__all__ = ["Finding", "VerifyReport", "verify"]
+__all__ = ["Finding", "Tail", "VerifyReport", "cores", "verify", "verify_run"]

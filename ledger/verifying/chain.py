@@ -2,111 +2,104 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
+from typing import Any, cast
 
 import orjson
 
 from harness.ids import SYSTEM_STREAM, run_stream, session_stream
 from ledger.bytes import body_hash, genesis_link, next_link
-from ledger.deciding import EventRow, StreamRow
-from ledger.verifying.findings import Finding, Problem
+from ledger.deciding import StreamRow
+from ledger.verifying.findings import Finding, Problem, Tail
 
-ERASED = "content.erased"
 REPEATED = ("stream_id", "event_id", "type", "version", "session_id", "run_id", "occurred_us")
 """Columns that repeat what the body says."""
-CONTENTS = ("input", "output", "error", "query", "answer", "comment", "rationale")
-"""What bodies name a content of the same stream as, by its digest; some say whether it is stored."""
+COLUMNS = ("seq", "recorded_us", "body", "body_hash", "link", *REPEATED)
+"""What is read of each event, in this order."""
+_REPEATED_FROM = COLUMNS.index(REPEATED[0])
+_SESSION_AND_RUN = slice(COLUMNS.index("session_id"), COLUMNS.index("run_id") + 1)
+_SAID_BY_RUNS = itemgetter(*REPEATED)
 
-
-class Named(NamedTuple):
-    """A content that events name."""
-
-    seq: int
-    """Of the first event that does."""
-    is_stored: bool
-    """Whether one of them says that its bytes are stored."""
+Fields = Mapping[str, Any]
 
 
 class Chain:
     """What has been seen of a stream. After its first wrong event nothing more is said of it."""
 
     def __init__(self, ledger_id: str, stream: StreamRow) -> None:
-        self._stream = stream
-        self._link = genesis_link(ledger_id, stream.stream_id)
+        self.stream = stream
         self.event_count = 0
         self.finding = _identity_of(stream)
-        self.erased_counts: dict[int, int] = {}
-        """How many contents were erased, by the number of the event that says so."""
+        self._link = genesis_link(ledger_id, stream.stream_id)
+        self._owner = (stream.session_id, stream.run_id)
+        self._first_us: int | None = None
+        self._last_us: int | None = None
 
     @property
-    def stream_id(self) -> str:
-        return self._stream.stream_id
+    def tail(self) -> Tail:
+        """The stream's events, as far as they were seen."""
+        return Tail(self.event_count, self._first_us, self._last_us)
 
-    def add(self, event: EventRow) -> Mapping[str, bool]:
-        """The next event; the digests that it names are returned, and of which it says that they are stored."""
-        self.event_count += 1
-        if self.finding is not None:
-            return {}
-        try:
-            return self._check(event)
-        except (TypeError, ValueError, OverflowError) as error:
-            self._found("event_unreadable", str(error).partition("\n")[0])
-            return {}
+    def add_page(self, page: Sequence[Sequence[Any]]) -> list[Fields]:
+        """The next events, each with the `COLUMNS`; what their bodies say is returned, up to the first wrong one."""
+        bodies: list[Fields] = []
+        for row in page:
+            self.event_count += 1
+            if self.finding is None:
+                try:
+                    fields = self._check(row)
+                except (TypeError, ValueError, OverflowError) as error:
+                    self._found("event_unreadable", str(error).partition("\n")[0])
+                else:
+                    if fields is not None:
+                        bodies.append(fields)
+        return bodies
 
     def end(self) -> None:
         """No event follows: the head that the stream claims to have must be this one."""
-        if self.finding is None and (self._stream.head_seq, self._stream.head_link) != (self.event_count, self._link):
-            self._found("head_differs", f"the stream claims to have {self._stream.head_seq} events, or another link")
+        head = (self.stream.head_seq, self.stream.head_link)
+        if self.finding is None and head != (self.event_count, self._link):
+            self._found("head_differs", f"the stream claims to have {head[0]} events, or another link")
 
-    def add_page(self, page: Iterable[Sequence[Any]]) -> dict[str, Named]:
-        """The next events; the contents that they name."""
-        named: dict[str, Named] = {}
-        for row in page:
-            for digest, is_stored in self.add(EventRow(*row)).items():
-                first = named.get(digest, Named(self.event_count, is_stored))
-                named[digest] = Named(first.seq, first.is_stored or is_stored)
-        return named
-
-    def look(self, named: Mapping[str, Named], not_stored: Iterable[Sequence[Any]]) -> None:
-        """Of the contents that events named, these have no bytes, and that state; or none, as they are not there."""
-        wrong: list[tuple[int, str]] = []
-        for digest, state in not_stored:
-            if state is None:
-                wrong.append((named[digest].seq, f"there is no content {digest}"))
-            elif state == "digest_only" and named[digest].is_stored:
-                wrong.append((named[digest].seq, f"content {digest} is said to be stored, and is not"))
-        if self.finding is None and wrong:
-            seq, detail = min(wrong)
-            self._found("content_missing", detail, seq)
-
-    def _check(self, event: EventRow) -> Mapping[str, bool]:
-        if event.seq != self.event_count:
-            self._found("sequence_gap", f"is followed by {event.seq}", self.event_count - 1)
-            return {}
-        if event.body_hash != body_hash(event.body):
+    def _check(self, row: Sequence[Any]) -> Fields | None:
+        seq, recorded_us, body, hash_of_body, link = row[:_REPEATED_FROM]
+        if seq != self.event_count:
+            self._found("sequence_gap", f"is followed by {seq}", self.event_count - 1)
+            return None
+        if hash_of_body != body_hash(body):
             self._found("body_changed", "the body is not the one that was hashed")
-            return {}
-        self._link = next_link(self._link, event.seq, event.recorded_us, event.body_hash)
-        if event.link != self._link:
+            return None
+        self._link = next_link(self._link, seq, recorded_us, hash_of_body)
+        if link != self._link:
             self._found("link_broken", "the link does not follow from what is before it")
-            return {}
-        fields: dict[str, Any] = orjson.loads(event.body)
-        said = fields.get
-        for column in REPEATED:
-            if said(column) != getattr(event, column):
-                self._found("column_differs", f"column {column} is not what the body says")
-                return {}
-        if (event.session_id, event.run_id) != (self._stream.session_id, self._stream.run_id):
+            return None
+        fields: dict[str, Any] = orjson.loads(body)
+        said = _said(fields)
+        if said != row[_REPEATED_FROM:]:
+            pairs = zip(REPEATED, said, row[_REPEATED_FROM:], strict=True)
+            column = next(name for name, one, other in pairs if one != other)
+            self._found("column_differs", f"column {column} is not what the body says")
+            return None
+        if row[_SESSION_AND_RUN] != self._owner:
             self._found("stream_identity", "session and run are not those of the stream")
-            return {}
-        if event.type == ERASED and said("stage") == "ROWS":
-            self.erased_counts[event.seq] = int(said("content_count", 0))
-        digests = ((said(f"{name}_digest"), said(f"{name}_stored") is True) for name in CONTENTS)
-        return {digest: is_stored for digest, is_stored in digests if digest is not None}
+            return None
+        if self._first_us is None or recorded_us < self._first_us:
+            self._first_us = recorded_us
+        if self._last_us is None or recorded_us > self._last_us:
+            self._last_us = recorded_us
+        return fields
 
     def _found(self, problem: Problem, detail: str, seq: int | None = None) -> None:
-        self.finding = Finding(problem, detail, self._stream.stream_id, self.event_count if seq is None else seq)
+        self.finding = Finding(problem, detail, self.stream.stream_id, self.event_count if seq is None else seq)
+
+
+def _said(fields: Fields) -> tuple[Any, ...]:
+    """What the body says of the repeated columns; events that belong to no run leave some of it out."""
+    try:
+        return cast("tuple[Any, ...]", _SAID_BY_RUNS(fields))
+    except KeyError:
+        return tuple(map(fields.get, REPEATED))
 
 
 def _identity_of(stream: StreamRow) -> Finding | None:

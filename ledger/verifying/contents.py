@@ -2,42 +2,89 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 from harness.content import Content, content_digest
 from ledger.compression import DamagedContent, unpack
 from ledger.deciding import ContentRow
-from ledger.verifying.chain import Chain
-from ledger.verifying.findings import FINDINGS_MAX, Finding
+from ledger.verifying.chain import Fields
+from ledger.verifying.findings import FINDINGS_MAX, Finding, Problem
+from ledger.verifying.names import Names
+
+ERASED = "content.erased"
+
+
+class Kept(NamedTuple):
+    """A row of `content`, with what says nothing of the content itself."""
+
+    row: ContentRow
+    erased_seq: int | None
+    """The number of the event that says that it was erased."""
+    key_id: str | None
 
 
 class Contents:
-    """The contents of a stream whose events have all been seen."""
+    """The contents of a stream, against all of its events."""
 
-    def __init__(self, chain: Chain) -> None:
-        self._chain = chain
-        self._erased_counts: dict[int | None, int] = {}
+    def __init__(self, stream_id: str, names: Names) -> None:
+        self._stream_id = stream_id
+        self._names = names
+        self._are_right = self._are_known = False
+        self._said: dict[int, int] = {}
+        """How many contents were erased, by the number of the event that says so,"""
+        self._erased: dict[int | None, int] = {}
+        """and how many there are."""
         self.count = 0
         self.findings: list[Finding] = []
 
-    def add(self, row: ContentRow, erased_seq: int | None) -> None:
-        """The next content, and the number of the event that says that it was erased."""
+    def add_page(self, first_seq: int, bodies: Sequence[Fields]) -> None:
+        """What these events say of contents, the first of which has that number in its stream."""
+        self._names.add_page(first_seq, bodies)
+        for seq, fields in enumerate(bodies, first_seq):
+            if fields["type"] == ERASED and fields.get("stage") == "ROWS":
+                self._said[seq] = int(fields.get("content_count", 0))
+
+    def end_events(self, *, are_right: bool, are_known: bool) -> None:
+        """No event follows; whether they are right, so that contents can be held against them, and all known here."""
+        self._are_right = are_right
+        self._are_known = are_known
+
+    def add(self, kept: Kept) -> None:
+        """The next content."""
         self.count += 1
-        problem = _problem_of(row)
-        if problem is None and row.state == "erased":
-            self._erased_counts[erased_seq] = self._erased_counts.get(erased_seq, 0) + 1
-            if self._chain.finding is None and erased_seq not in self._chain.erased_counts:
+        row = kept.row
+        problem = _problem_of(row) or (None if kept.key_id is None else "names a key, and none is used")
+        if row.state == "erased" and problem is None:
+            self._erased[kept.erased_seq] = self._erased.get(kept.erased_seq, 0) + 1
+            if self._are_right and kept.erased_seq not in self._said:
                 problem = "is said to be erased, and no event says so"
-        if problem is not None and len(self.findings) < FINDINGS_MAX:
-            self.findings.append(Finding("content_damaged", f"content {row.digest} {problem}", row.stream_id))
+        if problem is not None:
+            self._found("content_damaged", f"content {row.digest} {problem}")
+        if not self._are_right:
+            return
+        named = self._names.take(row.digest)
+        if named is None and self._are_known:
+            self._found("content_unnamed", f"no event names content {row.digest}")
+        elif named is not None and named.is_stored and row.state == "digest_only":
+            self._found("content_missing", f"content {row.digest} is said to be stored, and is not", named.seq)
 
     def end(self) -> None:
-        """No content follows: as many are erased as the events say."""
-        if self._chain.finding is not None:
+        """No content follows: all that were named are there, and as many are erased as the events say."""
+        if not self._are_right:
             return
-        for seq, said in self._chain.erased_counts.items():
-            found = self._erased_counts.get(seq, 0)
-            if found != said and len(self.findings) < FINDINGS_MAX:
+        left = self._names.first_left()
+        if left is not None:
+            self._found("content_missing", f"there is no content {left[0]}", left[1].seq)
+        for seq, said in self._said.items():
+            found = self._erased.get(seq, 0)
+            if found != said:
                 detail = f"{found} contents are said to have been erased by it, and it says {said}"
-                self.findings.append(Finding("content_damaged", detail, self._chain.stream_id, seq))
+                self._found("content_damaged", detail, seq)
+
+    def _found(self, problem: Problem, detail: str, seq: int | None = None) -> None:
+        if len(self.findings) < FINDINGS_MAX:
+            self.findings.append(Finding(problem, detail, self._stream_id, seq))
 
 
 def _problem_of(row: ContentRow) -> str | None:

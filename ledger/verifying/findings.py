@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 FINDINGS_MAX = 100
@@ -10,18 +10,26 @@ FINDINGS_MAX = 100
 
 Problem = Literal[
     "body_changed",
+    "budget_exceeded",
     "column_differs",
     "content_damaged",
     "content_missing",
+    "content_unnamed",
+    "event_out_of_place",
     "event_unreadable",
     "head_differs",
     "link_broken",
+    "meta_differs",
+    "order_differs",
+    "owner_differs",
     "position_gap",
     "row_differs",
     "row_stray",
+    "rules_missing",
     "sequence_gap",
     "stream_identity",
     "stream_missing",
+    "usage_differs",
 ]
 
 
@@ -36,8 +44,71 @@ class Finding:
     """Of the first event of its stream that is wrong."""
 
     def __str__(self) -> str:
-        place = self.stream_id or "the log"
+        place = self.stream_id or "the ledger"
         return f"{place}{f', event {self.seq}' if self.seq is not None else ''}: {self.detail} ({self.problem})"
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """The events at the end of the log that no checkpoint vouches for: somebody may have cut off more of them."""
+
+    event_count: int = 0
+    first_us: int | None = None
+    """When the earliest of them was recorded, microseconds since the Unix epoch; None where there is none."""
+    last_us: int | None = None
+
+    def plus(self, other: Tail) -> Tail:
+        """Both together."""
+        firsts = [at_us for at_us in (self.first_us, other.first_us) if at_us is not None]
+        lasts = [at_us for at_us in (self.last_us, other.last_us) if at_us is not None]
+        return Tail(self.event_count + other.event_count, min(firsts, default=None), max(lasts, default=None))
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What one stream, its contents and its rows turned out to be."""
+
+    content_count: int = 0
+    row_count: int = 0
+    is_outdated: bool = False
+    """Whether rows are as an earlier version folded them, and otherwise right."""
+    findings: tuple[Finding, ...] = ()
+    tail: Tail = Tail()
+    """Its events."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """Sums over streams; two of them add up."""
+
+    stream_count: int = 0
+    content_count: int = 0
+    row_count: int = 0
+    outdated_count: int = 0
+    tail: Tail = Tail()
+    findings: list[Finding] = field(default_factory=list)
+    finding_count: int = 0
+
+    def add(self, checked: Checked) -> None:
+        self.stream_count += 1
+        self.content_count += checked.content_count
+        self.row_count += checked.row_count
+        self.outdated_count += checked.is_outdated
+        self.tail = self.tail.plus(checked.tail)
+        self.found(checked.findings)
+
+    def found(self, findings: tuple[Finding, ...]) -> None:
+        self.finding_count += len(findings)
+        self.findings += findings[: FINDINGS_MAX - len(self.findings)]
+
+    def merge(self, other: Tally) -> None:
+        self.stream_count += other.stream_count
+        self.content_count += other.content_count
+        self.row_count += other.row_count
+        self.outdated_count += other.outdated_count
+        self.tail = self.tail.plus(other.tail)
+        self.finding_count += other.finding_count
+        self.findings += other.findings[: FINDINGS_MAX - len(self.findings)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +123,9 @@ class VerifyReport:
     findings: tuple[Finding, ...]
     """The first `FINDINGS_MAX`; in each stream only the first event that is wrong."""
     finding_count: int
+    runs_outdated: int
+    """Runs whose rows an earlier version of this program folded; a rebuild makes them anew."""
+    tail: Tail
 
     @property
     def is_right(self) -> bool:

@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 
 from harness import Harness, Limits
-from ledger.verifying import verify
+from ledger import RunNotFound
+from ledger.projections.rows import FOLD_VERSION
+from ledger.rebuild import PROJECTIONS
+from ledger.verifying import verify, verify_run
+from ledger.verifying.rows import FOLDED_OTHERWISE
 from tests.ledger.scripted import ScriptedRun
 
 
@@ -53,14 +57,19 @@ async def test_runs_of_the_harness_with_their_failures_are_right(ledger, databas
     assert (await verify(database.url)).findings == ()
 
 
-async def test_it_hears_how_far_it_is(recorded, database):
+async def test_it_hears_how_many_events_it_has_looked_at(recorded, database):
     heard = []
-    await verify(database.url, lambda done, of: heard.append((done, of)))
+    report = await verify(database.url, lambda done, of: heard.append((done, of)))
     assert heard == sorted(heard)
-    assert heard[-1] == (6, 6)
+    assert heard[-1] == (report.event_count, report.event_count)
 
 
 LOSE_BYTES = "UPDATE content SET state = 'digest_only', data = NULL WHERE stream_id = 'r:run-1' AND data IS NOT NULL"
+ADD_CONTENT = (
+    "INSERT INTO content (stream_id, digest, salt, size_bytes, media_type, state)"
+    " SELECT stream_id, 'f' || substr(digest, 2), salt, size_bytes, media_type, 'digest_only' FROM content"
+    " WHERE stream_id = 'r:run-1' AND digest = (SELECT max(digest) FROM content WHERE stream_id = 'r:run-1')"
+)
 SPOILED = {
     "a body": ("event", "UPDATE event SET body = ? WHERE stream_id = 'r:run-1' AND seq = 3", "body_changed", 3),
     "a time": ("event", "UPDATE event SET recorded_us = 7 WHERE stream_id = 'r:run-1' AND seq = 4", "link_broken", 4),
@@ -75,6 +84,12 @@ SPOILED = {
     "bytes that are gone": ("content", LOSE_BYTES, "content_missing", 1),
     "a session": ("stream", "UPDATE stream SET session_id = 'session-9' WHERE stream_id = 'r:run-1'",
                   "stream_identity", 1),
+    "a content that nobody names": ("content", ADD_CONTENT, "content_unnamed", None),
+    "a key": ("content", "UPDATE content SET key_id = 'k-1' WHERE stream_id = 'r:run-1'", "content_damaged", None),
+    "an owner of what has ended": ("stream", "UPDATE stream SET owner_id = 'w9' WHERE stream_id = 'r:run-1'",
+                                   "owner_differs", None),
+    "no owner ever": ("stream", "UPDATE stream SET owner_epoch = 0 WHERE stream_id = 'r:run-1'",
+                      "owner_differs", None),
     "a row": ("diagnosis_run", "UPDATE diagnosis_run SET status = 'FAILED' WHERE run_id = 'run-1'",
               "row_differs", None),
     "a lost row": ("agent_step", "DELETE FROM agent_step WHERE run_id = 'run-1'", "row_differs", None),
@@ -118,6 +133,36 @@ async def test_a_content_that_hides_behind_the_erasure_of_others_is_found(ledger
     assert (finding.problem, finding.stream_id, finding.seq) == ("content_damaged", "r:run-1", seq)
 
 
+async def test_a_run_that_goes_on_and_that_nobody_owns_is_found(ledger, database, plain):  # E7
+    ledger.journal.submit(ScriptedRun("run-1").start()).result()
+    assert (await verify(database.url)).findings == ()
+    plain().execute("UPDATE stream SET owner_id = NULL WHERE stream_id = 'r:run-1'")
+    (finding,) = (await verify(database.url)).findings
+    assert (finding.stream_id, finding.problem) == ("r:run-1", "owner_differs")
+
+
+@pytest.mark.parametrize(("key", "value"), [("hash_version", "2"), ("format_version", "0")])
+async def test_what_a_ledger_says_of_its_own_form_is_checked(recorded, database, plain, key, value):
+    outsider = plain()
+    disarm(outsider, "ledger_meta")
+    outsider.execute("UPDATE ledger_meta SET value = ? WHERE key = ?", [value, key])
+    found = [finding for finding in (await verify(database.url)).findings if finding.problem == "meta_differs"]
+    assert [key in finding.detail for finding in found] == [True]
+
+
+async def test_one_run_alone_is_verified(recorded, database, plain):
+    outsider = plain()
+    outsider.execute("UPDATE diagnosis_run SET step_count = 9 WHERE run_id = 'run-2'")
+    report = await verify_run(database.url, "session-1", "run-1")
+    assert (report.findings, report.stream_count, report.row_count) == ((), 1, 4)
+    assert report.tail.event_count == report.event_count > 0
+    (finding,) = (await verify_run(database.url, "session-1", "run-2")).findings
+    assert finding.problem == "row_differs"
+    for session_id, run_id in (("session-1", "run-9"), ("session-9", "run-1")):
+        with pytest.raises(RunNotFound):
+            await verify_run(database.url, session_id, run_id)
+
+
 async def test_a_field_that_differs_is_named(recorded, database, plain):  # E1
     plain().execute("UPDATE diagnosis_run SET step_count = 9 WHERE run_id = 'run-2'")
     (finding,) = (await verify(database.url)).findings
@@ -132,6 +177,47 @@ async def test_rows_that_the_log_does_not_know_are_found(recorded, database, pla
     )
     (finding,) = (await verify(database.url)).findings
     assert (finding.problem, "s9" in finding.detail) == ("row_stray", True)
+
+
+AS_VERSION_1 = (
+    "UPDATE diagnosis_run SET fold_version = 1, orchestration_trace = NULL, incidents = NULL",
+    "UPDATE agent_step SET timeout_us = NULL",
+)
+"""What an upgrade leaves of rows that were folded before it."""
+
+
+async def test_rows_of_an_earlier_version_are_counted_and_are_no_fault(ledger, recorded, database, plain):  # E1
+    outsider = plain()
+    for statement in AS_VERSION_1:
+        outsider.execute(statement)
+    report = await verify(database.url)
+    assert (report.findings, report.runs_outdated) == ((), 2)
+    await ledger.rebuild()
+    report = await verify(database.url)
+    assert (report.is_right, report.runs_outdated) == (True, 0)
+
+
+async def test_a_change_cannot_hide_behind_an_earlier_version(recorded, database, plain):  # E1
+    outsider = plain()
+    for statement in (*AS_VERSION_1, "UPDATE diagnosis_run SET status = 'FAILED' WHERE run_id = 'run-1'"):
+        outsider.execute(statement)
+    report = await verify(database.url)
+    (finding,) = report.findings
+    assert (finding.stream_id, "diagnosis_run.status" in finding.detail) == ("r:run-1", True)
+    assert report.runs_outdated == 1
+
+
+@pytest.mark.parametrize("version", [0, FOLD_VERSION + 1, 2**40])
+async def test_a_version_that_never_was_excuses_nothing(recorded, database, plain, version):
+    plain().execute("UPDATE diagnosis_run SET fold_version = ? WHERE run_id = 'run-2'", [version])
+    (finding,) = (await verify(database.url)).findings
+    assert (finding.stream_id, finding.problem) == ("r:run-2", "row_differs")
+
+
+def test_of_each_version_it_is_known_in_what_its_rows_differ():
+    assert set(FOLDED_OTHERWISE) == set(range(1, FOLD_VERSION))
+    columns = {f"{table.name}.{column.name}" for table in PROJECTIONS for column in table.columns}
+    assert set().union(*FOLDED_OTHERWISE.values()) <= columns
 
 
 def disarm(outsider, table):

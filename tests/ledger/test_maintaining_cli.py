@@ -42,7 +42,7 @@ def call():
 def test_verify_never_says_more_than_it_looked_at(call, recorded):  # E9
     result = call(cli.verify, "--db", recorded)
     assert result.exit_code == 0
-    assert "links, columns, contents and rows agree" in result.stdout
+    assert "links, columns, contents, rows and the course of every run agree" in result.stdout
     assert "tail not anchored" in result.stdout
 
 

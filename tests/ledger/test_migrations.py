@@ -16,10 +16,12 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from ledger import Ledger, LedgerReader
+from ledger.backup import back_up
 from ledger.migrate import ensure_current, lock_of, migrations_folder
 from ledger.projections.rows import CaseRow, RunRow, SessionShare, StepRow, ToolRow
 from ledger.schema import metadata
 from ledger.store.identity import HEAD_REVISION, REVISIONS
+from ledger.verifying import verify
 from tests.ledger.scripted import ScriptedRun
 from tests.ledger.tables import PROJECTIONS, dump
 
@@ -271,6 +273,15 @@ async def test_rows_from_before_0003_are_right_as_they_are_and_a_rebuild_raises_
         now = dump(connect(path))
     rows["diagnosis_run"] = [row.replace("fold_version=1", "fold_version=2") for row in rows["diagnosis_run"]]
     assert now == rows
+
+
+async def test_a_ledger_from_before_0003_is_verified_though_its_rows_wait_for_a_rebuild(at_revision, connect):
+    path = at_revision("0002")
+    connect(path).execute("UPDATE diagnosis_run SET orchestration_trace = NULL")
+    migrate(path)
+    report = await verify(path)
+    assert (report.findings, report.runs_outdated) == ((), 3)
+    assert (await back_up(path, path.with_name("backup.db"), is_verified=True)).verified.runs_outdated == 3
 
 
 async def test_a_run_that_began_before_0002_goes_on_after_it(at_0001):

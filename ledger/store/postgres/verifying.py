@@ -1,44 +1,48 @@
-"""Verifying a ledger in a database, over one connection that cannot write; each stream as of one moment."""
+"""Verifying a ledger in a database, over connections that cannot write; each stream as of one moment."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+import sqlite3
+from collections.abc import AsyncIterator
 from typing import Any
 
 import asyncpg
 
-from ledger.deciding import ContentRow, EventRow, StreamRow
+from harness.ids import run_stream
+from ledger.deciding import ContentRow, StreamRow
+from ledger.errors import RunNotFound
 from ledger.rebuild import empty_projections
 from ledger.store import statements as sqlite_statements
 from ledger.store.postgres import statements
 from ledger.store.postgres.faults import FAULTS, unusable
-from ledger.store.postgres.place import place_at
-from ledger.store.postgres.probe import require_current
+from ledger.store.postgres.place import PostgresPlace, place_at
+from ledger.store.postgres.probe import READ_META, require_current
 from ledger.store.postgres.reads import READ_ONLY
-from ledger.store.postgres.rebuilding import PostgresSource, numbered
-from ledger.store.verifying import PAGE_EVENTS, PAGE_STREAMS
-from ledger.verifying.chain import Chain
-from ledger.verifying.contents import Contents
-from ledger.verifying.findings import FINDINGS_MAX, Finding
-from ledger.verifying.verify import Checked
+from ledger.store.postgres.rebuilding import RUNS_OF_SESSION, numbered
+from ledger.store.verifying import PAGE_EVENTS, PAGE_ROWS, STREAMS
+from ledger.verifying.chain import COLUMNS
+from ledger.verifying.contents import Kept
+from ledger.verifying.findings import FINDINGS_MAX, Finding, Tally
+from ledger.verifying.meta import check_meta
+from ledger.verifying.rows import Table
+from ledger.verifying.sharing import Share, divide
+from ledger.verifying.stream import StreamCheck
 
-COUNT_STREAMS = "SELECT count(*) FROM stream"
-STREAMS_AFTER = "SELECT stream_id FROM stream WHERE stream_id > $1 ORDER BY stream_id LIMIT $2"
-STREAM_EVENTS = f"SELECT {', '.join(EventRow._fields)} FROM event WHERE stream_id = $1 ORDER BY seq"  # noqa: S608 - ours
+STREAMS_BETWEEN = (
+    "SELECT stream_id FROM stream WHERE stream_id > $1 AND ($2::text IS NULL OR stream_id <= $2) ORDER BY stream_id"
+)
+STREAM_EVENTS = f"SELECT {', '.join(COLUMNS)} FROM event WHERE stream_id = $1 ORDER BY seq"  # noqa: S608 - ours
 SMALL_BYTES = 65_536
 """Contents of more are fetched one by one."""
+PAGE_CONTENTS = 100
 STREAM_CONTENTS = (
     f"SELECT CASE WHEN octet_length(data) > {SMALL_BYTES} THEN NULL ELSE data END AS small,"  # noqa: S608 - ours
-    f" octet_length(data) > {SMALL_BYTES} AS is_big, erased_seq,"
+    f" octet_length(data) > {SMALL_BYTES} AS is_big, erased_seq, key_id,"
     f" {', '.join(f for f in ContentRow._fields if f != 'data')}"
     " FROM content WHERE stream_id = $1 ORDER BY digest"
 )
 CONTENT_DATA = "SELECT data FROM content WHERE stream_id = $1 AND digest = $2"
-NOT_STORED = (
-    "SELECT named, state FROM unnest($1::text[]) AS named"
-    " LEFT JOIN content ON content.stream_id = $2 AND content.digest = named WHERE state IS DISTINCT FROM 'stored'"
-)
 
 
 @contextlib.asynccontextmanager
@@ -50,7 +54,7 @@ async def opened_postgres(url: str) -> AsyncIterator[PostgresVerifiable]:
         connection = await place.connect(READ_ONLY | {"statement_timeout": "0"})
         try:
             with contextlib.closing(empty_projections()) as beside:
-                yield PostgresVerifiable(identity.ledger_id, connection, PostgresSource(connection, beside))
+                yield PostgresVerifiable(place, identity.ledger_id, connection, beside)
         finally:
             await connection.close()
     except FAULTS as error:
@@ -58,48 +62,77 @@ async def opened_postgres(url: str) -> AsyncIterator[PostgresVerifiable]:
 
 
 class PostgresVerifiable:
-    """A `ledger.verifying.verify.Verifiable`."""
+    """A `ledger.verifying.sharing.Verifiable`."""
 
-    def __init__(self, ledger_id: str, connection: asyncpg.Connection[Any], rows: PostgresSource) -> None:
+    def __init__(
+        self, place: PostgresPlace, ledger_id: str, connection: asyncpg.Connection[Any], beside: sqlite3.Connection
+    ) -> None:
+        self.place = place
         self.ledger_id = ledger_id
-        self.compare = rows.compare
         self._connection = connection
+        self._beside = beside
 
-    async def count_streams(self) -> int:
-        return int(await self._connection.fetchval(COUNT_STREAMS))
+    async def shares(self) -> list[Share]:
+        return divide(map(tuple, await self._connection.fetch(STREAMS)))
 
-    async def check(self, after: str) -> Sequence[Checked]:
-        rows = await self._connection.fetch(STREAMS_AFTER, after, PAGE_STREAMS)
-        return [await self._check_stream(stream_id) for (stream_id,) in rows]
+    async def check(self, share: Share) -> Tally:
+        tally = Tally()
+        for (stream_id,) in await self._connection.fetch(STREAMS_BETWEEN, share.after, share.upto):
+            await self._check_stream(stream_id, tally)
+        return tally
 
-    async def strays(self) -> Sequence[Finding]:
+    async def check_run(self, session_id: str, run_id: str) -> Tally:
+        tally, stream_id = Tally(), run_stream(run_id)
+        row = await self._connection.fetchrow(statements.STREAM, stream_id)
+        if row is None or StreamRow(*row).session_id != session_id:
+            raise RunNotFound(session_id, run_id)
+        await self._check_stream(stream_id, tally)
+        return tally
+
+    async def whole(self) -> tuple[Finding, ...]:
         # That every event and content is of a stream is a foreign key here, and positions may have gaps.
-        return [
+        strays = [
             Finding("row_stray", f"there are rows of {key}, which the log does not know")
             for find, _ in sqlite_statements.STRAYS
             for (key,) in await self._connection.fetch(numbered(find), "", FINDINGS_MAX)
         ]
+        return (*check_meta(dict(await self._connection.fetch(READ_META))), *strays)
 
-    async def _check_stream(self, stream_id: str) -> Checked:
+    async def _check_stream(self, stream_id: str, tally: Tally) -> None:
         async with self._connection.transaction(isolation="repeatable_read", readonly=True):
             row = await self._connection.fetchrow(statements.STREAM, stream_id)
             assert row is not None, "a stream is never deleted"
-            chain = Chain(self.ledger_id, StreamRow(*row))
-            events = await self._connection.cursor(STREAM_EVENTS, stream_id)
-            while page := await events.fetch(PAGE_EVENTS):
-                named = chain.add_page(page)
-                chain.look(named, await self._connection.fetch(NOT_STORED, list(named), stream_id))
-            chain.end()
-            contents = Contents(chain)
-            await self._add_contents(stream_id, contents)
-        findings = [] if chain.finding is None else [chain.finding]
-        return Checked(stream_id, chain.event_count, contents.count, (*findings, *contents.findings))
+            stream = StreamRow(*row)
+            with contextlib.closing(StreamCheck(self.ledger_id, stream, self._beside)) as check:
+                events = await self._connection.cursor(STREAM_EVENTS, stream_id)
+                while page := await events.fetch(PAGE_EVENTS):
+                    check.add_events(page)
+                check.end_events()
+                await self._add_contents(stream_id, check)
+                await self._add_rows(stream, check)
+                tally.add(check.result())
 
-    async def _add_contents(self, stream_id: str, contents: Contents) -> None:
-        async for row in self._connection.cursor(STREAM_CONTENTS, stream_id, prefetch=PAGE_STREAMS):
+    async def _add_contents(self, stream_id: str, check: StreamCheck) -> None:
+        async for row in self._connection.cursor(STREAM_CONTENTS, stream_id, prefetch=PAGE_CONTENTS):
             fields = dict(row)
-            data, erased_seq = fields.pop("small"), fields.pop("erased_seq")
+            data, erased_seq, key_id = fields.pop("small"), fields.pop("erased_seq"), fields.pop("key_id")
             if fields.pop("is_big"):
                 data = await self._connection.fetchval(CONTENT_DATA, stream_id, row["digest"])
-            contents.add(ContentRow(data=data, **fields), erased_seq)
-        contents.end()
+            check.add_content(Kept(ContentRow(data=data, **fields), erased_seq, key_id))
+
+    async def _add_rows(self, stream: StreamRow, check: StreamCheck) -> None:
+        key = stream.run_id or stream.session_id
+        runs: Any = None
+        if stream.run_id is None and key is not None:
+            (runs,) = await self._connection.fetch(RUNS_OF_SESSION_NUMBERED, key)
+        for table in check.tables(None if runs is None else tuple(runs)):
+            await self._add_table(table, key, check)
+
+    async def _add_table(self, table: Table, key: str | None, check: StreamCheck) -> None:
+        rows = await self._connection.cursor(numbered(table.read), key)
+        while page := await rows.fetch(PAGE_ROWS):
+            check.add_rows(table, page)
+        check.end_table(table)
+
+
+RUNS_OF_SESSION_NUMBERED = numbered(RUNS_OF_SESSION)

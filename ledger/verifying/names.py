@@ -1,0 +1,100 @@
+"""The contents that a stream's events name: few in memory, and many on disk, so that no stream takes more for long."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from functools import cache
+from typing import NamedTuple
+
+from harness.events import EVENT_TYPES
+from ledger.verifying.chain import Fields
+
+IN_MEMORY_MAX = 5_000
+CONTENTS = ("input", "output", "error", "query", "answer", "comment", "rationale")
+"""What bodies name a content of the same stream as, by its digest; some say whether it is stored."""
+CREATE = (
+    "CREATE TEMP TABLE IF NOT EXISTS named"
+    " (digest TEXT PRIMARY KEY, seq INTEGER NOT NULL, is_stored INTEGER NOT NULL) WITHOUT ROWID"
+)
+EMPTY = "DELETE FROM named"
+ADD = (
+    "INSERT INTO named (digest, seq, is_stored) VALUES (?, ?, ?)"
+    " ON CONFLICT (digest) DO UPDATE SET seq = min(seq, excluded.seq), is_stored = max(is_stored, excluded.is_stored)"
+)
+TAKE = "DELETE FROM named WHERE digest = ? RETURNING seq, is_stored"
+FIRST_LEFT = "SELECT digest, seq, is_stored FROM named ORDER BY seq LIMIT 1"
+
+
+class Named(NamedTuple):
+    """A content that events name."""
+
+    seq: int
+    """Of the first event that does."""
+    is_stored: bool
+    """Whether one of them says that its bytes are stored."""
+
+
+class Names:
+    """What events name, until the content is found; `beside` is a database that is nobody's."""
+
+    def __init__(self, beside: sqlite3.Connection) -> None:
+        self._few: dict[str, Named] = {}
+        self._has_many = False
+        self._beside = beside
+
+    def add_page(self, first_seq: int, bodies: Sequence[Fields]) -> None:
+        """What these events name, the first of which has that number in its stream."""
+        for seq, fields in enumerate(bodies, first_seq):
+            for name, stored in _named_by(fields["type"]):
+                digest = fields.get(name)
+                if digest is None:
+                    continue
+                known = self._few.get(digest)
+                is_stored = fields.get(stored) is True
+                if known is None:
+                    self._few[digest] = Named(seq, is_stored)
+                elif is_stored and not known.is_stored:
+                    self._few[digest] = Named(known.seq, True)
+        if len(self._few) > IN_MEMORY_MAX:
+            self._spill()
+
+    def take(self, digest: str) -> Named | None:
+        """How events name that content, which was found; None if none does."""
+        if not self._has_many:
+            return self._few.pop(digest, None)
+        self._spill()
+        row = self._beside.execute(TAKE, (digest,)).fetchone()
+        return None if row is None else Named(row[0], bool(row[1]))
+
+    def first_left(self) -> tuple[str, Named] | None:
+        """The first that was named and not found."""
+        if not self._has_many:
+            return min(self._few.items(), key=lambda named: named[1].seq, default=None)
+        self._spill()
+        row = self._beside.execute(FIRST_LEFT).fetchone()
+        return None if row is None else (row[0], Named(row[1], bool(row[2])))
+
+    def _spill(self) -> None:
+        if not self._few:
+            return
+        if not self._has_many:
+            self._beside.execute(CREATE)
+            self._beside.execute(EMPTY)
+            self._has_many = True
+        self._beside.executemany(ADD, [(digest, *named) for digest, named in self._few.items()])
+        self._few.clear()
+
+
+@cache
+def _fields_of(event_type: str) -> tuple[tuple[str, str], ...]:
+    known = EVENT_TYPES[event_type].model_fields
+    return tuple((f"{name}_digest", f"{name}_stored") for name in CONTENTS if f"{name}_digest" in known)
+
+
+_ALL = tuple((f"{name}_digest", f"{name}_stored") for name in CONTENTS)
+
+
+def _named_by(event_type: str) -> tuple[tuple[str, str], ...]:
+    """The fields of a body that name contents, and those that say whether they are stored."""
+    return _fields_of(event_type) if event_type in EVENT_TYPES else _ALL
