@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from harness.content import Content, content_digest
+from harness.events import ContentErased
 from ledger.compression import DamagedContent, unpack
 from ledger.deciding import ContentRow
-from ledger.verifying.chain import Fields
 from ledger.verifying.findings import FINDINGS_MAX, Finding, Problem
 from ledger.verifying.names import Names
+from ledger.verifying.saying import Said, Unknown
 
 ERASED = "content.erased"
 
@@ -38,12 +39,14 @@ class Contents:
         self.count = 0
         self.findings: list[Finding] = []
 
-    def add_page(self, first_seq: int, bodies: Sequence[Fields]) -> None:
+    def add_page(self, first_seq: int, events: Sequence[Said]) -> None:
         """What these events say of contents, the first of which has that number in its stream."""
-        self._names.add_page(first_seq, bodies)
-        for seq, fields in enumerate(bodies, first_seq):
-            if fields["type"] == ERASED and fields.get("stage") == "ROWS":
-                self._said[seq] = int(fields.get("content_count", 0))
+        self._names.add_page(first_seq, events)
+        for seq, event in enumerate(events, first_seq):
+            if event.type == ERASED and not isinstance(event, Unknown):
+                erased = cast(ContentErased, event)
+                if erased.stage == "ROWS":
+                    self._said[seq] = erased.content_count
 
     def end_events(self, *, are_right: bool, are_known: bool) -> None:
         """No event follows; whether they are right, so that contents can be held against them, and all known here."""

@@ -7,20 +7,24 @@ that is enforced: the run's, and those of the scopes around it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import cast
 
 from harness import events as e
 from harness.budget.usage import Account, find_excess
-from harness.errors import IllegalEvent, UnknownEvent
+from harness.errors import IllegalEvent
 from harness.state import NOTHING, RUNNING, RunState
 from ledger.deciding import StreamRow
+from ledger.projections.changes import Changes
+from ledger.projections.fold import advance_run, project_all
 from ledger.projections.rows import SessionShare
-from ledger.projections.run import Changes, RunProjection, project
-from ledger.verifying.chain import Fields
+from ledger.projections.run import RunProjection
 from ledger.verifying.findings import Finding, Problem
+from ledger.verifying.saying import Said, Unknown
 
 TOKENS = ("input_tokens", "output_tokens")
-SENSELESS = (ValueError, TypeError, LookupError, ArithmeticError, AssertionError)
-"""What comes of bytes that are no event, or of an event that says what none can say."""
+SENSELESS = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, AssertionError)
+"""What comes of an event that says what none can say."""
 
 
 class Lifecycle:
@@ -37,14 +41,16 @@ class Lifecycle:
         self.unknown_count = 0
         """Events of types and versions that this program does not know, and which it passes over."""
 
-    def add_page(self, bodies: Sequence[Fields]) -> Changes:
+    def add_page(self, events: Sequence[Said]) -> Changes:
         """The next events; the rows that they change."""
         changes = Changes()
         if self.finding is not None:
             return changes
         try:
-            for event in self._events(bodies):
-                self._add(event, changes)
+            if self._stream.run_id is not None:
+                self._advance(self._known(events), changes)
+            else:
+                self.shares += [_share_of(event) for event in self._known(events) if event.type == "session.opened"]
         except IllegalEvent as error:
             self._found("event_out_of_place", str(error))
         except SENSELESS as error:
@@ -72,25 +78,30 @@ class Lifecycle:
             return self.shares
         return [*self.shares, SessionShare(session_id, created_us, active_us, pairs)]
 
-    def _events(self, bodies: Sequence[Fields]) -> Iterator[e.Event]:
-        for fields in bodies:
+    def _known(self, events: Sequence[Said]) -> Iterator[e.Event]:
+        for event in events:
             self._seq += 1
-            try:
-                yield e.parse_event(dict(fields))
-            except UnknownEvent:
+            if isinstance(event, Unknown):
                 self.unknown_count += 1
+            else:
+                yield event
 
-    def _add(self, event: e.Event, changes: Changes) -> None:
-        if self._stream.run_id is not None:
-            if isinstance(event, e.ReservationGranted) and self.run is not None:
-                self._check_granted(self.run.state, event)
-            elif isinstance(event, e.UsageSettled):
-                self._check_settled(event.usage or NOTHING)
-            self.run = project(self.run, event, changes)
-        elif isinstance(event, e.SessionOpened):
-            self.shares.append(
-                SessionShare(event.session_id, event.occurred_us, event.occurred_us, 0, event.ttl_us),
-            )
+    def _advance(self, events: Iterator[e.Event], changes: Changes) -> None:
+        if self.run is None:
+            self.run = project_all(None, islice(events, 1), changes)
+        run = self.run
+        if run is None:
+            return
+        for event in events:
+            self._check_figures(run.state, event)
+            advance_run(run, event, changes)
+        changes.runs[run.state.run_id] = run
+
+    def _check_figures(self, state: RunState, event: e.Event) -> None:
+        if event.type == "reservation.granted":
+            self._check_granted(state, cast(e.ReservationGranted, event))
+        elif event.type == "usage.settled":
+            self._check_settled(cast(e.UsageSettled, event).usage or NOTHING)
 
     def _check_granted(self, state: RunState, event: e.ReservationGranted) -> None:
         accounts: list[Account] = [state]
@@ -113,3 +124,8 @@ class Lifecycle:
     def _found(self, problem: Problem, detail: str) -> None:
         if self.finding is None:
             self.finding = Finding(problem, detail, self._stream.stream_id, self._seq)
+
+
+def _share_of(event: e.Event) -> SessionShare:
+    opened = cast(e.SessionOpened, event)
+    return SessionShare(opened.session_id, opened.occurred_us, opened.occurred_us, 0, opened.ttl_us)

@@ -8,7 +8,7 @@ from functools import cache
 from typing import NamedTuple
 
 from harness.events import EVENT_TYPES
-from ledger.verifying.chain import Fields
+from ledger.verifying.saying import Said
 
 IN_MEMORY_MAX = 5_000
 CONTENTS = ("input", "output", "error", "query", "answer", "comment", "rationale")
@@ -43,15 +43,15 @@ class Names:
         self._has_many = False
         self._beside = beside
 
-    def add_page(self, first_seq: int, bodies: Sequence[Fields]) -> None:
+    def add_page(self, first_seq: int, events: Sequence[Said]) -> None:
         """What these events name, the first of which has that number in its stream."""
-        for seq, fields in enumerate(bodies, first_seq):
-            for name, stored in _named_by(fields["type"]):
-                digest = fields.get(name)
+        for seq, event in enumerate(events, first_seq):
+            for name, stored in _named_by(event.type):
+                digest = getattr(event, name, None)
                 if digest is None:
                     continue
                 known = self._few.get(digest)
-                is_stored = fields.get(stored) is True
+                is_stored = getattr(event, stored, None) is True
                 if known is None:
                     self._few[digest] = Named(seq, is_stored)
                 elif is_stored and not known.is_stored:
@@ -96,5 +96,5 @@ _ALL = tuple((f"{name}_digest", f"{name}_stored") for name in CONTENTS)
 
 
 def _named_by(event_type: str) -> tuple[tuple[str, str], ...]:
-    """The fields of a body that name contents, and those that say whether they are stored."""
+    """The fields of an event that name contents, and those that say whether they are stored."""
     return _fields_of(event_type) if event_type in EVENT_TYPES else _ALL

@@ -10,8 +10,8 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from ledger.projections.changes import Changes
 from ledger.projections.rows import FOLD_VERSION, CaseRow, RunRow, SessionShare, StepRow, ToolRow
-from ledger.projections.run import Changes
 from ledger.rebuild import table_of
 from ledger.store import statements
 from ledger.store.rows import write_changes, write_rows
@@ -79,8 +79,8 @@ class RunRows:
         few = self._few
         rows: tuple[list[Any], ...] = (
             [run.row for run in few.runs.values()],
-            sorted(few.steps.values(), key=lambda row: row.step_no),
-            sorted(few.tools.values(), key=lambda row: row.invocation_no),
+            sorted(few.step_rows, key=lambda row: row.step_no),
+            sorted(few.tool_rows, key=lambda row: row.invocation_no),
             list(few.cases.values()),
         )
         reads = (read for read, _ in statements.RUN_TABLES)

@@ -35,9 +35,9 @@ class StreamCheck:
     def add_events(self, page: Sequence[Sequence[Any]]) -> None:
         """The next events of the stream, each with the `COLUMNS` of a chain."""
         first_seq = self._chain.event_count + 1
-        bodies = self._chain.add_page(page)
-        self._contents.add_page(first_seq, bodies)
-        self._run_rows.add(self._lifecycle.add_page(bodies))
+        events = self._chain.add_page(page)
+        self._contents.add_page(first_seq, events)
+        self._run_rows.add(self._lifecycle.add_page(events))
 
     def end_events(self) -> None:
         """There are no more."""
