@@ -11,7 +11,7 @@ from ledger.bell import Bell
 from ledger.store import statements
 from ledger.store.probe import can_share, connect_to_read
 
-POLL_S = 0.05
+POLL_S = 0.02
 """How often it is looked whether other processes have written; one look takes some microseconds."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import sqlite3
 import threading
 import time
@@ -39,6 +40,8 @@ async def measure(folder: Path) -> list[Figure]:
         seen: Acknowledged = {}
         following = asyncio.create_task(_follow(reader, seen))
         await asyncio.sleep(0.5)  # as somebody who has been there before
+        gc.collect()
+        gc.freeze()  # what all measurements have brought along is not the follower's to look through
         began_s = time.monotonic()
         program.pipe.send("go")
         listener.start()
@@ -48,6 +51,7 @@ async def measure(folder: Path) -> list[Figure]:
             await asyncio.sleep(0.05)
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)
+    gc.unfreeze()
     program.process.join(30)
     lost, silent, stored = await _look(path, acknowledged)
     delays_ms = sorted((seen.get(key, float("inf")) - when_s) * 1_000 for key, when_s in acknowledged.items())
