@@ -206,6 +206,10 @@ class LedgerReader:
         _check_number("limit", limit, 1, PAGE_EVENTS_MAX)
         return await self._read(reading.erased_runs, after, limit)
 
+    async def examine(self, work: Callable[[sa.Connection, LeafQueries], T]) -> T:
+        """Do it in one transaction, for who reads in a way of his own; the queries say what the public order is."""
+        return await self._read(work, self._reads.leaf_queries)
+
     async def close(self) -> None:
         """Let go of the ledger, once the reads under way have ended; whoever reads later gets `LedgerUnreadable`."""
         self._is_closed = True

@@ -1,0 +1,1 @@
+"""A report on a period as one file to print: what `ledger.audit.report` found, in words, tables and nothing else."""

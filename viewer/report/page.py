@@ -1,0 +1,39 @@
+"""The report as one HTML file that needs nothing beside it, made to be printed."""
+
+from __future__ import annotations
+
+import shlex
+
+from ledger.audit.report import Report
+from ledger.words.codes import noun
+from ledger.words.format import instant
+from viewer.rendering import Renderer
+from viewer.report.sections import outcomes, sections, shares, usage
+from viewer.report.zones import Zone
+
+
+def render(report: Report, zone: Zone) -> str:
+    """The whole file; every text of the record is escaped, and nothing in it stays invisible."""
+    environment = Renderer().environment
+    environment.filters["noun"] = noun
+    template = environment.get_template("report.html")
+    return template.render(
+        report=report,
+        zone=zone,
+        local=zone.words,
+        shares=list(shares(report)),
+        outcomes=outcomes(report),
+        sections=sections(report),
+        usage=usage(report),
+        again=_again(report),
+    )
+
+
+def _again(report: Report) -> str:
+    """The command that makes this report anew."""
+    wanted = report.wanted
+    words = ["tachograph", "report", "--from", instant(wanted.from_us), "--to", instant(wanted.to_us)]
+    if wanted.agent is not None:
+        words += ["--agent", wanted.agent + (f"@{wanted.agent_version}" if wanted.agent_version else "")]
+    words += ["--sample", str(len(report.sample)), "--seed", report.sample_seed]
+    return shlex.join([*words, "--csv", "report.csv", "-o", "report.html", "--db", "LEDGER"])
