@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import platform
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from ledger.erasing import ErasureLimits
 from ledger.front import WriterLimits
-from ledger.lag import Unsequenced
+from ledger.reader import LedgerReader
 from ledger.store.place import is_postgres, path_of
 
 FREE_WARN_BYTES = 1024 * 1024 * 1024
@@ -41,10 +41,13 @@ async def examine(url: str | Path, origin: str | None = None) -> list[Fact]:
     if is_postgres(url):
         from ledger.store.postgres.examining import examine_postgres
 
-        return facts + await examine_postgres(str(url))
-    from ledger.store.examining import examine_sqlite
+        facts += await examine_postgres(str(url))
+    else:
+        from ledger.store.examining import examine_sqlite
 
-    return facts + await asyncio.to_thread(examine_sqlite, path_of(url))
+        facts += await asyncio.to_thread(examine_sqlite, path_of(url))
+    is_current = any(fact.name == "schema" and fact.advice is None for fact in facts)
+    return facts + (await _order(url) if is_current else [])
 
 
 def needs_attention(facts: Sequence[Fact]) -> bool:
@@ -57,6 +60,7 @@ def standing_of(standing: str) -> Fact:
     advice = {
         "backup": "this is a backup: make a ledger of it with `tachograph restore`",
         "moved": "it was moved and goes on elsewhere: see to it that nobody is still sent here",
+        "restored": "it was restored from a dump: if this one is to go on, run `tachograph adopt`",
     }
     return Fact("standing", standing, advice.get(standing))
 
@@ -71,19 +75,18 @@ def unfinished_of(count: int) -> Fact:
     return Fact("erasures_unfinished", count, "run `tachograph erase --finish`" if count else None)
 
 
-def sequencing_of(unsequenced: Unsequenced, now_us: int) -> list[Fact]:
-    """Whether events get their place in the public order."""
-    age_s = unsequenced.age_s(now_us)
-    advice = "followers do not see them: let a process open the ledger, or read in the logs of those that have it open"
-    return [
-        Fact("unsequenced_events", unsequenced.count),
-        Fact("unsequenced_s", round(age_s, 1), advice if age_s > UNSEQUENCED_WARN_S else None),
-    ]
-
-
-def followers_of(lags: Mapping[str, int]) -> list[Fact]:
-    """How far behind named followers are."""
-    return [Fact(f"follower_lag_of {name}", lag, _advice_on(lag)) for name, lag in lags.items()]
+async def _order(url: str | Path) -> list[Fact]:
+    """Whether events get their place in the public order, and how far behind it named followers are."""
+    async with await LedgerReader.open(url) as reader:
+        vitals = await reader.vitals()
+    facts: list[Fact] = []
+    if vitals.unsequenced is not None and vitals.unsequenced_s is not None:
+        advice = "followers do not see them: let a process open the ledger, or read in the logs of those that have it"
+        is_late = vitals.unsequenced_s > UNSEQUENCED_WARN_S
+        facts.append(Fact("unsequenced_events", vitals.unsequenced))
+        facts.append(Fact("unsequenced_s", round(vitals.unsequenced_s, 1), advice if is_late else None))
+    lags = vitals.follower_lags.items()
+    return facts + [Fact(f"follower_lag_of {name}", lag, _advice_on(lag)) for name, lag in lags]
 
 
 def _advice_on(lag: int) -> str | None:

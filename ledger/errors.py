@@ -137,7 +137,7 @@ class LedgerNotMigrated(LedgerFileError):
 
 
 class LedgerNotLive(LedgerFileError):
-    """It can be read, but no more written: it is a backup, or it was moved, and two copies must not both go on."""
+    """It can be read, but not written: a backup, moved, or restored from a dump; two copies must not both go on."""
 
     code = "ledger_not_live"
 
@@ -146,8 +146,18 @@ class LedgerNotLive(LedgerFileError):
         advice = {
             "backup": "is a backup: `tachograph restore` makes a ledger of it",
             "moved": "was moved elsewhere, and goes on there",
+            "restored": "was restored from a dump of another database: `tachograph adopt` lets it go on here",
         }
         super().__init__(place, advice.get(standing, f"is {standing}, and cannot be written"))
+
+
+class LedgerNotRestored(LedgerFileError):
+    """Nothing says that it was restored from a dump, so that there is nothing to adopt."""
+
+    code = "ledger_not_restored"
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(place, "is where it was made, and goes on as it is")
 
 
 class LedgerInUse(LedgerFileError):

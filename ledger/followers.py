@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, NoReturn, Protocol
+from typing import Any, NamedTuple, NoReturn, Protocol
 
+from harness.errors import InvalidInput
 from harness.ids import check_name
 from ledger.following import Follower
-from ledger.leaves import START, Leaf
+from ledger.leaves import START, Leaf, Wanted
 from ledger.reader import LedgerReader
 
 Write = Callable[[Any, list[Leaf]], Any]
@@ -20,13 +21,20 @@ Send = Callable[[list[Leaf]], Awaitable[object]]
 OnConnection = Callable[[Any], Any]
 
 
+class Checkpoint(NamedTuple):
+    """How far a named follower has come, of what it wants."""
+
+    place: int
+    wanted: Wanted
+
+
 class Checkpoints(Protocol):
     """Where the places of named followers are stored."""
 
-    async def all(self) -> dict[str, int]:
-        """The places by name."""
+    async def all(self) -> dict[str, Checkpoint]:
+        """Each by name."""
 
-    async def advance(self, name: str, before: int, place: int, write: OnConnection | None) -> bool:
+    async def advance(self, name: str, before: int, after: Checkpoint, write: OnConnection | None) -> bool:
         """Store the place, together with what `write` does on the connection; False if the last one is not `before`.
 
         What `write` raises goes on unchanged, and then nothing is stored.
@@ -54,7 +62,7 @@ class Followers:
         `asyncpg.Connection`, in the ledger's own loop.
 
         What it raises ends this call, and leaves the events unapplied. Under one name several may run: one at a time
-        comes forward.
+        comes forward, and all want the same, or it is `InvalidInput`.
         """
         await self._go_on(name, write, run, session)
 
@@ -69,7 +77,7 @@ class Followers:
 
     async def places(self) -> dict[str, int]:
         """How far each named follower has come: the place of the last event that it has done with."""
-        return await self._checkpoints.all()
+        return {name: checkpoint.place for name, checkpoint in (await self._checkpoints.all()).items()}
 
     async def forget(self, name: str) -> bool:
         """Let the follower of that name begin anew when it is next started; False if there is none."""
@@ -84,6 +92,7 @@ class Followers:
         send: Send | None = None,
     ) -> NoReturn:
         check_name("name", name)
+        wanted = Wanted.of(run, session)
         follower = await self._resume(name, run, session)
         while True:
             before = follower.position
@@ -91,13 +100,17 @@ class Followers:
             if send is not None:
                 await send(page)
             on_connection = None if write is None else partial(_write, write, page)
-            if not await self._checkpoints.advance(name, before, follower.position, on_connection):
+            after = Checkpoint(follower.position, wanted)
+            if not await self._checkpoints.advance(name, before, after, on_connection):
                 # Another has come forward under that name.
                 follower = await self._resume(name, run, session)
 
     async def _resume(self, name: str, run: tuple[str, str] | None, session: str | None) -> Follower:
-        place = (await self._checkpoints.all()).get(name, START)
-        return self._reader.follow(place, run=run, session=session)
+        wanted = Wanted.of(run, session)
+        last = (await self._checkpoints.all()).get(name, Checkpoint(START, wanted))
+        if last.wanted != wanted:
+            raise InvalidInput("name", f"{name} follows {last.wanted}, not {wanted}: forget it, or take another name")
+        return self._reader.follow(last.place, run=run, session=session)
 
 
 def _write(write: Write, page: list[Leaf], connection: Any) -> Any:

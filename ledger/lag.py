@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from ledger.leaves import LeafQueries, last_leaf
+from ledger.leaves import LeafQueries, Wanted, count_after, last_leaf
 from ledger.schema import follower
 
-PLACES = sa.select(follower.c.name, follower.c.leaf_index).order_by(follower.c.name)
+PLACES = sa.select(follower.c.name, follower.c.leaf_index, follower.c.session_id, follower.c.run_id).order_by(
+    follower.c.name
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,7 @@ class Lag:
     unsequenced: Unsequenced | None
     """None where every event has its place at once."""
     followers: Mapping[str, int]
-    """By name, the events after the last one that it has done with, be they for it or not.
+    """By name, the events that it wants after the last one that it has done with.
 
     Below zero where it has seen more than there is.
     """
@@ -42,11 +44,8 @@ class Lag:
 
 def read_lag(connection: sa.Connection, queries: LeafQueries, unsequenced: Unsequenced | None) -> Lag:
     """`unsequenced` as it is in the same transaction."""
-    last = last_leaf(connection, queries)
-    places = ((name, place) for name, place in connection.execute(PLACES))
-    return Lag(last, unsequenced, lags_of(places, last))
-
-
-def lags_of(places: Iterable[tuple[str, int]], last: int) -> dict[str, int]:
-    """How far each place is before the last one."""
-    return {name: last - place for name, place in places}
+    lags = {
+        name: count_after(connection, queries, Wanted(*wanted), place)
+        for name, place, *wanted in connection.execute(PLACES).all()
+    }
+    return Lag(last_leaf(connection, queries), unsequenced, lags)

@@ -11,11 +11,14 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from harness.ids import check_id, run_stream
+from harness.ids import check_id, run_stream, session_stream
 from ledger import views
 from ledger.query import EVENT_COLUMNS
 from ledger.records import RecordedEvent
-from ledger.schema import Int, event
+from ledger.schema import Int, diagnosis_run, event
+
+RUN_PREFIX = sa.literal(run_stream(""))
+SESSION_PREFIX = sa.literal(session_stream(""))
 
 START = -1
 """The place before the first event."""
@@ -48,6 +51,11 @@ class Wanted:
             return cls(check_id("session_id", session_id), check_id("run_id", run_id))
         return cls(None if session is None else check_id("session", session))
 
+    def __str__(self) -> str:
+        if self.run_id is not None:
+            return f"run {self.session_id}/{self.run_id}"
+        return "all" if self.session_id is None else f"session {self.session_id}"
+
     def has(self, one: RecordedEvent) -> bool:
         """Whether it is one of them."""
         return (self.session_id is None or one.fields.get("session_id") == self.session_id) and (
@@ -76,6 +84,15 @@ class LeafQueries:
         self.place = place.where(
             event.c.stream_id == sa.bindparam("stream_id"), event.c.seq == sa.bindparam("seq", type_=Int)
         )
+        # By streams, since those of a session are few, and what was appended by others meanwhile may be much.
+        session_id = sa.bindparam("session_id", type_=sa.Text)
+        streams = sa.union_all(
+            sa.select((SESSION_PREFIX + session_id).label("stream_id")),
+            sa.select(RUN_PREFIX + diagnosis_run.c.run_id).where(diagnosis_run.c.session_id == session_id),
+        ).subquery()
+        counted = sa.select(sa.func.count()).where(column > after + offset, event.c.session_id == session_id)
+        self.count_of_run = counted.select_from(source).where(event.c.stream_id == sa.bindparam("stream_id"))
+        self.count_of_session = counted.select_from(streams.join(source, event.c.stream_id == streams.c.stream_id))
 
 
 def read_leaves(connection: sa.Connection, queries: LeafQueries, wanted: Wanted, after: int, limit: int) -> Leaves:
@@ -102,3 +119,14 @@ def last_leaf(connection: sa.Connection, queries: LeafQueries) -> int:
     """The last place of the public order; `START` where there is no event."""
     last = connection.execute(queries.last).scalar()
     return START if last is None else int(last)
+
+
+def count_after(connection: sa.Connection, queries: LeafQueries, wanted: Wanted, place: int) -> int:
+    """How many events after a place are wanted; below zero where the log ends before it."""
+    last = last_leaf(connection, queries)
+    if wanted.session_id is None or place >= last:
+        return last - place
+    values: dict[str, Any] = {"after": place, "session_id": wanted.session_id}
+    if wanted.run_id is None:
+        return int(connection.execute(queries.count_of_session, values).scalar_one())
+    return int(connection.execute(queries.count_of_run, values | {"stream_id": run_stream(wanted.run_id)}).scalar_one())

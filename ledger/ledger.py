@@ -65,14 +65,15 @@ class Ledger(Forgetting, Proving):
         lease_s: float = LEASE_S,
         erasure_limits: ErasureLimits | None = None,
         signing: Signing | None = None,
+        adopts: bool = False,
     ) -> Ledger:
         """Open a ledger, made or migrated where needed, and end the runs whose processes have died.
 
         `url` is `sqlite:///FILE`, a path, or `postgresql://USER:PASSWORD@HOST:PORT/DATABASE?schema=NAME`.
         `session_ttl_s` is how long a new session lives after its last activity. On a file `lock_timeout_s` is how long
         an append waits for other processes; in a database `lease_s` is how long an owner may be silent. With
-        `signing`, checkpoints of the log are signed from now on. Raises a `LedgerError` for what cannot be a ledger,
-        and then nothing was changed.
+        `signing`, checkpoints of the log are signed from now on. `adopts` opens what a dump was restored into, for
+        `ledger.adopting`. Raises a `LedgerError` for what cannot be a ledger, and then nothing was changed.
         """
         clock, ids, limits = wall_clock or SystemWallClock(), ids or RandomIds(), limits or WriterLimits()
         ttl_us = _ttl_us(session_ttl_s)
@@ -81,7 +82,7 @@ class Ledger(Forgetting, Proving):
         if is_postgres(url):
             from ledger.store.postgres.engine import open_postgres
 
-            open_it = partial(open_postgres, str(url), clock, ids, ttl_us, limits, lease_s)
+            open_it = partial(open_postgres, str(url), clock, ids, ttl_us, limits, lease_s, adopts)
         else:
             open_it = partial(open_sqlite, path_of(url), clock, ids, ttl_us, limits, lock_timeout_s)
         opening: asyncio.Task[Engine] = asyncio.create_task(asyncio.to_thread(open_it))

@@ -238,7 +238,7 @@ class Vitals:
     unsequenced_s: float | None
     """Since the first of them was recorded; 0 if there is none."""
     follower_lags: Mapping[str, int]
-    """How many events each named follower is behind the public order, be they for it or not."""
+    """How many events that it wants each named follower is behind the public order."""
 
 
 Row = TypeVar("Row")

@@ -46,6 +46,8 @@ follower = sa.Table(
     metadata,
     sa.Column("name", Id, primary_key=True),
     _required("leaf_index", Int),
+    sa.Column("session_id", Id),
+    sa.Column("run_id", Id),
     sqlite_with_rowid=False,
 )
 

@@ -39,6 +39,8 @@ def postgres_template(postgres_server: PostgresServer) -> str:
     """A database that holds an empty ledger, to copy."""
     name = postgres_server.create_database()
     in_thread(lambda: ensure_current(place_at(postgres_server.url(name))))
+    # Copies of it are not restored dumps.
+    postgres_server.execute("UPDATE ledger_meta SET value = '' WHERE key = 'home'", database=name)
     return name
 
 

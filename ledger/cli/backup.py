@@ -1,4 +1,4 @@
-"""`tachograph backup`, `restore` and `erasures`: copies of a ledger, and what must not come back with them."""
+"""`tachograph backup`, `restore`, `adopt` and `erasures`: copies of a ledger, and what must not come back with them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from ledger.backup import back_up
+from ledger.adopting import adopt as adopt_restored
+from ledger.backup import RestoreReport, back_up
 from ledger.backup import restore as restore_backup
 from ledger.cli.common import EXIT_UNUSABLE, command, db_option, fail, json_option, print_json, progress
 from ledger.cli.verify import say_outdated
@@ -44,16 +45,33 @@ async def restore(backup: Path, dest: Path, erasures: Path | None, as_json: bool
     with progress("restoring", as_json) as on_progress:
         given = None if erasures is None else ErasureList(erasures)
         report = await restore_backup(backup, dest, erasures=given, on_progress=on_progress)
+    _say_restored(report, is_list_given=erasures is not None, as_json=as_json)
+
+
+def _say_restored(report: RestoreReport, *, is_list_given: bool, as_json: bool) -> None:
     if as_json:
         print_json(report)
         return
     click.echo(f"{report.path}: ledger {report.ledger_id}, {report.verified.event_count:,} events, verified")
     say_outdated(report.verified)
     click.echo(f"its log goes on by itself from here on, and says so ({report.restore_id})")
-    if erasures is None:
+    if not is_list_given:
         click.echo("no list of erasures was given: what was erased since the backup is there again")
     else:
         click.echo(f"erased again: {report.erasures_repeated:,} decisions that the backup did not know")
+
+
+@click.command()
+@click.option("--erasures", type=click.Path(path_type=Path), help="A list made by `tachograph erasures`.")
+@db_option
+@json_option
+@command
+async def adopt(erasures: Path | None, db: str, as_json: bool) -> None:
+    """Let a PostgreSQL ledger go on where pg_restore put it, verified; the other one must go no further."""
+    with progress("verifying", as_json) as on_progress:
+        given = None if erasures is None else ErasureList(erasures)
+        report = await adopt_restored(db, erasures=given, on_progress=on_progress)
+    _say_restored(report, is_list_given=erasures is not None, as_json=as_json)
 
 
 @click.command()

@@ -7,12 +7,10 @@ import shutil
 import sqlite3
 from pathlib import Path
 
-from ledger.doctor import FREE_WARN_BYTES, Fact, followers_of, schema_of, standing_of, unfinished_of
+from ledger.doctor import FREE_WARN_BYTES, Fact, schema_of, standing_of, unfinished_of
 from ledger.errors import LedgerUnreadable
-from ledger.lag import lags_of
 from ledger.migrate import lock_of
 from ledger.store import statements
-from ledger.store.followers import PLACES
 from ledger.store.identity import HEAD_REVISION
 from ledger.store.owners import Owners
 from ledger.store.place import NETWORK_FILE_SYSTEMS, file_system_of, size_of
@@ -44,6 +42,7 @@ TRIGGERS = frozenset(
         "stream_delete",
         "stream_head",
         "stream_insert",
+        "stream_owner",
         "stream_update",
         "tile_delete",
         "tile_insert",
@@ -113,7 +112,6 @@ def _contents(ledger: sqlite3.Connection, path: Path) -> list[Fact]:
         Fact("triggers", len(found), f"somebody took {missing} away: run `tachograph verify`" if missing else None),
         *_open_runs(dict(ledger.execute(OPEN_RUNS)), path),
         unfinished_of(unfinished),
-        *followers_of(lags_of(ledger.execute(PLACES), event_count - 1)),
         Fact("events", event_count),
         *(Fact(name, ledger.execute(count).fetchone()[0]) for name, count in COUNTS.items()),
     ]

@@ -9,15 +9,15 @@ from functools import partial
 from typing import Any
 
 from ledger.errors import LedgerError
-from ledger.followers import OnConnection
-from ledger.leaves import START
+from ledger.followers import Checkpoint, OnConnection
+from ledger.leaves import START, Wanted
 from ledger.schema import metadata
 from ledger.store.batch import Batch
 
-PLACES = "SELECT name, leaf_index FROM follower ORDER BY name"
+PLACES = "SELECT name, leaf_index, session_id, run_id FROM follower ORDER BY name"
 PLACE = "SELECT leaf_index FROM follower WHERE name = ?"
 ADVANCE = (
-    "INSERT INTO follower (name, leaf_index) VALUES (?, ?)"
+    "INSERT INTO follower (name, leaf_index, session_id, run_id) VALUES (?, ?, ?, ?)"
     " ON CONFLICT (name) DO UPDATE SET leaf_index = excluded.leaf_index"
 )
 FORGET = "DELETE FROM follower WHERE name = ?"
@@ -43,12 +43,13 @@ class SqliteFollowers:
     def __init__(self, run: Runner) -> None:
         self._run = run
 
-    async def all(self) -> dict[str, int]:
-        return dict(await self._run(lambda batch: batch.connection.execute(PLACES).fetchall()))
+    async def all(self) -> dict[str, Checkpoint]:
+        rows = await self._run(lambda batch: batch.connection.execute(PLACES).fetchall())
+        return {name: Checkpoint(place, Wanted(*wanted)) for name, place, *wanted in rows}
 
-    async def advance(self, name: str, before: int, place: int, write: OnConnection | None) -> bool:
+    async def advance(self, name: str, before: int, after: Checkpoint, write: OnConnection | None) -> bool:
         try:
-            return bool(await self._run(partial(_advance, name, before, place, write)))
+            return bool(await self._run(partial(_advance, name, before, after, write)))
         except _Raised as raised:
             raise raised.error from None
 
@@ -56,14 +57,14 @@ class SqliteFollowers:
         return bool(await self._run(lambda batch: batch.connection.execute(FORGET, (name,)).rowcount))
 
 
-def _advance(name: str, before: int, place: int, write: OnConnection | None, batch: Batch) -> bool:
+def _advance(name: str, before: int, after: Checkpoint, write: OnConnection | None, batch: Batch) -> bool:
     row = batch.connection.execute(PLACE, (name,)).fetchone()
     if before != (START if row is None else row[0]):
         return False
     if write is not None:
         with _lent(batch.connection):
             write(batch.connection)
-    batch.connection.execute(ADVANCE, (name, place))
+    batch.connection.execute(ADVANCE, (name, after.place, after.wanted.session_id, after.wanted.run_id))
     return True
 
 

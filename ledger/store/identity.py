@@ -9,10 +9,12 @@ from ledger.errors import LedgerNotLive, LedgerTooNew, NotALedger, Place
 
 FORMAT_VERSION = 1
 """What the stored bytes and tables mean; a program refuses a ledger whose version is above its own."""
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007")
 """The migrations this program knows, in order."""
 HEAD_REVISION = REVISIONS[-1]
 LIVE = "live"
+RESTORED = "restored"
+"""Of a database that a dump was restored into, until somebody has said that it is to go on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +24,7 @@ class Identity:
     ledger_id: str
     revision: str
     standing: str = LIVE
-    """`backup`, or `moved`, of what nobody may write any more: there is another that goes on."""
+    """`backup`, `moved` or `restored`, of what nobody may write: there is, or may be, another that goes on."""
 
 
 def require_live(place: Place, identity: Identity) -> None:

@@ -42,6 +42,7 @@ MEASUREMENTS = (
     postgres,
     following,
 )
+ALL = (*MEASUREMENTS, big_ledger)
 
 
 async def measure(wanted: Sequence[ModuleType]) -> list[Figure]:
@@ -59,14 +60,14 @@ async def measure(wanted: Sequence[ModuleType]) -> list[Figure]:
 def chosen(arguments: Sequence[str]) -> Sequence[ModuleType]:
     """The measurements that are named, or all; `--big` adds what takes minutes and gigabytes."""
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=" ".join(map(_name, MEASUREMENTS)))
+    parser.add_argument("names", nargs="*", metavar="NAME", help=" ".join(map(_name, ALL)))
     parser.add_argument("--big", action="store_true", help="measure in a ledger of millions of events too")
     given = parser.parse_args(arguments)
-    unknown = set(given.names) - set(map(_name, MEASUREMENTS))
+    unknown = set(given.names) - set(map(_name, ALL))
     if unknown:
         parser.error(f"there is no measurement named {', '.join(sorted(unknown))}")
-    named = [one for one in MEASUREMENTS if not given.names or _name(one) in given.names]
-    return [*named, *([big_ledger] if given.big else [])]
+    wanted = {*(given.names or map(_name, MEASUREMENTS)), *([_name(big_ledger)] if given.big else [])}
+    return [one for one in ALL if _name(one) in wanted]
 
 
 def _name(measurement: ModuleType) -> str:

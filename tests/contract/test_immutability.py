@@ -6,7 +6,7 @@ from tests.contract.databases import Refused
 from tests.ledger.future import COLUMNS, add_event
 from tests.ledger.scripted import ScriptedRun
 
-RULES = r"immutable|permanent|stream_head|stream_epoch|isolation|exists|duplicate key|can only be updated to DEFAULT"
+RULES = r"immutable|permanent|stream_head|stream_owner|isolation|exists|duplicate key|can only be updated to DEFAULT"
 """What an attack fails by; it does not count that it is badly spelt."""
 LAST = "(SELECT max(pos) FROM event)"
 
@@ -58,6 +58,11 @@ ATTACKS = {
     "a head far ahead": "UPDATE stream SET head_seq = 99, head_link = zeroblob(32) WHERE stream_id = 'r:run-2'",
     "another events head": "UPDATE stream SET (head_seq, head_link) ="
     " (SELECT seq, link FROM event WHERE run_id = 'run-1' AND seq = 2) WHERE stream_id = 'r:run-1'",
+    "an epoch that goes back": "UPDATE stream SET owner_epoch = 0",
+    "an epoch that fences the owner": "UPDATE stream SET owner_epoch = owner_epoch + 1 WHERE stream_id = 'r:run-2'",
+    "another owner": "UPDATE stream SET owner_id = 'w-other' WHERE stream_id = 'r:run-2'",
+    "no owner": "UPDATE stream SET owner_id = NULL WHERE stream_id = 'r:run-2'",
+    "an owner for what has ended": "UPDATE stream SET owner_id = 'w-other', owner_epoch = 2 WHERE run_id = 'run-1'",
     "another ledger id": "UPDATE ledger_meta SET value = 'x' WHERE key = 'ledger_id'",
     "another name for the ledger id": "UPDATE ledger_meta SET key = 'x' WHERE key = 'ledger_id'",
     "a second ledger id": "INSERT INTO ledger_meta VALUES ('ledger_id', 'x')",
@@ -87,7 +92,6 @@ POSTGRES_ATTACKS = {
     "merge that deletes": "MERGE INTO event USING stream ON event.stream_id = stream.stream_id"
     " WHEN MATCHED THEN DELETE",
     "delete with a join": "DELETE FROM event USING stream WHERE stream.stream_id = event.stream_id",
-    "an epoch that goes back": "UPDATE stream SET owner_epoch = 0",
     "a new stream without an event": "INSERT INTO stream VALUES"
     " ('r:run-9', 'run', 'session-1', 'run-9', 1, zeroblob(32), NULL, 1)",
     "a replica's session that updates": "SET session_replication_role = replica;"

@@ -34,12 +34,14 @@ ADDED = {
         "tool_invocation": ["timeout_us", "hidden_retry_count"],
     },
     "0004": {"content": ["erased_seq"]},
+    "0007": {"follower": ["session_id", "run_id"]},
 }
 """Columns by the migration that added them, and by table."""
 TABLES = {"erasure", "erased_run", "follower", "tile", "checkpoint"}
 """Tables that a later migration added."""
 JSON = {"orchestration_trace", "reserved", "incidents"}
 TEXT = {"currency", "price_table"}
+IDS = {"session_id", "run_id"}
 
 
 def migrate(path, revision=HEAD_REVISION):
@@ -104,11 +106,12 @@ def schema_of(connection):
     return dict(connection.execute("SELECT name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%'"))
 
 
-def without_what_was_added(create, table, integer):
-    """The statement that creates a table as the first migration left it."""
+def without_what_was_added(create, table, integer, id_type="TEXT"):
+    """The statement that creates a table as its first migration left it."""
+    kinds = dict.fromkeys(JSON, "JSON") | dict.fromkeys(TEXT, "TEXT") | dict.fromkeys(IDS, id_type)
     for columns in ADDED.values():
         for column in columns.get(table, ()):
-            kind = "JSON" if column in JSON else "TEXT" if column in TEXT else integer
+            kind = kinds.get(column, integer)
             assert f" {column} {kind}, " in create
             create = create.replace(f" {column} {kind}, ", " ")
     return create
@@ -186,18 +189,18 @@ def test_on_postgresql_the_schema_is_that_of_the_tables_in_code(for_postgresql):
         for construct in (CreateTable(table), *map(CreateIndex, table.indexes)):
             code = re.sub(r"\s+", " ", str(construct.compile(dialect=dialect))).strip()
             if isinstance(construct, CreateTable):
-                code = without_what_was_added(code, table.name, "BIGINT")
+                code = without_what_was_added(code, table.name, "BIGINT", 'TEXT COLLATE "C"')
             assert code in for_postgresql
 
 
 def test_on_postgresql_the_columns_that_were_added_are_those_of_the_tables_in_code(for_postgresql):
     dialect = postgresql.dialect()
-    added = re.findall(r"ALTER TABLE (\w+) ADD COLUMN (\w+) (\w+);", for_postgresql)
+    added = re.findall(r'ALTER TABLE (\w+) ADD COLUMN (\w+) (\w+(?: COLLATE "C")?);', for_postgresql)
     assert [(table, column) for table, column, _ in added] == [
         (table, column) for tables in ADDED.values() for table, columns in tables.items() for column in columns
     ]
     for table, column, kind in added:
-        assert metadata.tables[table].columns[column].type.compile(dialect) == kind
+        assert re.sub(r"\s+", " ", metadata.tables[table].columns[column].type.compile(dialect)) == kind
         assert metadata.tables[table].columns[column].nullable
 
 
@@ -321,6 +324,7 @@ async def test_0004_adds_what_erasing_needs_and_changes_nothing_else(at_revision
     after = schema_of(connection)
     added = {"content_insert", "content_update", "content_delete"}
     later = {f"{table}_{verb}" for table in ("tile", "checkpoint") for verb in ("insert", "update", "delete")}
+    later.add("stream_owner")
     assert {name for name in after if after[name] != before.get(name)} == {"content", *TABLES, *added, *later}
     now = dump(connection, *COPIED)
     now["content"] = [row.removesuffix(" erased_seq=NULL") for row in now["content"]]

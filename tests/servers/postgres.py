@@ -142,6 +142,16 @@ class PostgresServer:
         """Remove the database, whoever still is in it."""
         self.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
 
+    def dump(self, name: str) -> bytes:
+        """The database, as `pg_dump` writes it."""
+        return self._run("pg_dump", "--format=custom", f"--dbname={self.url(name)}")
+
+    def restore(self, dump: bytes) -> str:
+        """A database that `pg_restore` made of a dump; its name."""
+        name = self.create_database()
+        self._run("pg_restore", "--exit-on-error", f"--dbname={self.url(name)}", given=dump)
+        return name
+
     def _end(self, how: signal.Signals) -> None:
         process, self._process = self._process, None
         if process is None:
@@ -174,11 +184,11 @@ class PostgresServer:
             return self.folder / "install" / binaries.name
         return binaries
 
-    def _run(self, program: str, *arguments: str) -> None:
-        done = subprocess.run(
-            [self._binaries / program, *arguments], cwd=self.folder, capture_output=True, text=True, **self._as
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
+    def _run(self, program: str, *arguments: str, given: bytes = b"") -> bytes:
+        command: list[str | Path] = [self._binaries / program, *arguments]
+        done = subprocess.run(command, cwd=self.folder, capture_output=True, input=given, **self._as)
+        assert done.returncode == 0, done.stdout.decode() + done.stderr.decode()
+        return done.stdout
 
 
 class Loop:

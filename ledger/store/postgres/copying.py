@@ -77,7 +77,9 @@ PUT_HEAD = (
     "::text::xid8, system_identifier = (SELECT system_identifier FROM pg_control_system())"
 )
 """Every event of this transaction has its place, and before it there was none."""
-OTHER_META = "SELECT key, value FROM ledger_meta WHERE key NOT IN ('ledger_id', 'format_version', 'hash_version')"
+OTHER_META = (
+    "SELECT key, value FROM ledger_meta WHERE key NOT IN ('ledger_id', 'format_version', 'hash_version', 'home')"
+)
 
 
 async def copy_to_postgres(path: Path, ledger_id: str, url: str, on_progress: Progress) -> PostgresPlace:

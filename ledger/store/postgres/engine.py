@@ -78,13 +78,19 @@ class PostgresEngine:
 
 
 def open_postgres(
-    url: str, clock: WallClock, ids: IdSource, session_ttl_us: int | None, limits: WriterLimits, lease_s: float
+    url: str,
+    clock: WallClock,
+    ids: IdSource,
+    session_ttl_us: int | None,
+    limits: WriterLimits,
+    lease_s: float,
+    adopts: bool,
 ) -> PostgresEngine:
     """Open the database, with the ledger made or migrated where needed, and end the runs whose owners have left."""
     if isinstance(lease_s, bool) or not 0 < lease_s <= LEASE_MAX_S:
         raise InvalidInput("lease_s", f"must be above 0 and at most {LEASE_MAX_S:g} seconds, not {lease_s!r}")
     place = place_at(url)
-    _, identity = asyncio.run(ensure_current(place, ids=ids))
+    _, identity = asyncio.run(ensure_current(place, ids=ids, adopts=adopts))
     setting = Setting(identity.ledger_id, ids.writer_id(), numbered(ids.writer_id()), session_ttl_us)
     appends = Appends(setting, clock)
     with contextlib.ExitStack() as undo:

@@ -6,17 +6,13 @@ from typing import Any
 
 import asyncpg
 
-from harness.clock import SystemWallClock
-from ledger.doctor import Fact, followers_of, schema_of, sequencing_of, standing_of, unfinished_of
+from ledger.doctor import Fact, schema_of, standing_of, unfinished_of
 from ledger.errors import LedgerMissing
-from ledger.lag import Unsequenced, lags_of
 from ledger.store.identity import HEAD_REVISION
 from ledger.store.postgres.faults import FAULTS, unusable
-from ledger.store.postgres.followers import PLACES
 from ledger.store.postgres.place import place_at
 from ledger.store.postgres.probe import identify_on
 from ledger.store.postgres.reads import READ_ONLY
-from ledger.store.postgres.sequencing import SET_BY_INDEX, UNSEQUENCED
 
 SETTINGS = {
     "fsync": "what is acknowledged can be lost when the server crashes: set fsync = on",
@@ -37,7 +33,6 @@ OLDEST = (
     " WHERE datname = current_database() AND pid <> pg_backend_pid()"
 )
 OLDEST_WARN_S = 600
-LAST_LEAF = "SELECT size - 1 FROM tree_head"
 COUNTS = {
     "database_bytes": "SELECT pg_database_size(current_database())",
     "events": "SELECT count(*) FROM event",
@@ -79,17 +74,6 @@ async def _server(connection: asyncpg.Connection[Any]) -> list[Fact]:
     return [*facts, Fact("oldest_transaction_s", oldest_s, advice if oldest_s > OLDEST_WARN_S else None)]
 
 
-async def _order(connection: asyncpg.Connection[Any]) -> list[Fact]:
-    async with connection.transaction():
-        await connection.execute(SET_BY_INDEX)
-        waiting = await connection.fetchrow(UNSEQUENCED)
-        last = await connection.fetchval(LAST_LEAF)
-        places = await connection.fetch(PLACES)
-    assert waiting is not None, "it counts"
-    now_us = SystemWallClock().now_us()
-    return [*sequencing_of(Unsequenced(*waiting), now_us), *followers_of(lags_of(map(tuple, places), last))]
-
-
 async def _contents(connection: asyncpg.Connection[Any]) -> list[Fact]:
     off = ", ".join(row[0] for row in await connection.fetch(TRIGGERS_OFF))
     runs = await connection.fetch(OPEN_RUNS)
@@ -100,6 +84,5 @@ async def _contents(connection: asyncpg.Connection[Any]) -> list[Fact]:
         *(Fact(f"runs_open_of {owner_id}", count) for owner_id, count, is_there in runs if is_there),
         Fact("runs_open_of_dead", dead, "they are ended as soon as a process opens the ledger" if dead else None),
         unfinished_of(unfinished),
-        *await _order(connection),
         *[Fact(name, await connection.fetchval(count)) for name, count in COUNTS.items()],
     ]

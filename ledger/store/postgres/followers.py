@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import asyncpg
 
-from ledger.followers import OnConnection
-from ledger.leaves import START
+from ledger.followers import Checkpoint, OnConnection
+from ledger.leaves import START, Wanted
 from ledger.store.postgres.faults import FAULTS, unavailable
 from ledger.store.postgres.link import Link
 from ledger.store.postgres.place import PostgresPlace
@@ -18,8 +18,10 @@ from ledger.store.postgres.thread import LoopThread
 
 T = TypeVar("T")
 
-PLACES = "SELECT name, leaf_index FROM follower ORDER BY name"
-BEGIN = "INSERT INTO follower (name, leaf_index) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING"
+PLACES = "SELECT name, leaf_index, session_id, run_id FROM follower ORDER BY name"
+BEGIN = (
+    "INSERT INTO follower (name, leaf_index, session_id, run_id) VALUES ($1, $2, $3, $4) ON CONFLICT (name) DO NOTHING"
+)
 ADVANCE = "UPDATE follower SET leaf_index = $3 WHERE name = $1 AND leaf_index = $2"
 """Waits for whoever is advancing under that name, and then finds that it has."""
 FORGET = "DELETE FROM follower WHERE name = $1"
@@ -40,12 +42,12 @@ class PostgresFollowers:
         self._thread = thread
         self._turn = asyncio.Lock()
 
-    async def all(self) -> dict[str, int]:
+    async def all(self) -> dict[str, Checkpoint]:
         return await self._there(self._all())
 
-    async def advance(self, name: str, before: int, place: int, write: OnConnection | None) -> bool:
+    async def advance(self, name: str, before: int, after: Checkpoint, write: OnConnection | None) -> bool:
         try:
-            return await self._there(self._advance(name, before, place, write))
+            return await self._there(self._advance(name, before, after, write))
         except _Raised as raised:
             raise raised.error from None
 
@@ -57,20 +59,20 @@ class PostgresFollowers:
         async with self._turn:
             await self._link.close()
 
-    async def _all(self) -> dict[str, int]:
+    async def _all(self) -> dict[str, Checkpoint]:
         async with self._lent() as connection:
             rows = await connection.fetch(PLACES)
-        return {row["name"]: row["leaf_index"] for row in rows}
+        return {name: Checkpoint(place, Wanted(*wanted)) for name, place, *wanted in rows}
 
     async def _forget(self, name: str) -> bool:
         async with self._lent() as connection:
             return bool(await connection.execute(FORGET, name) != "DELETE 0")
 
-    async def _advance(self, name: str, before: int, place: int, write: OnConnection | None) -> bool:
+    async def _advance(self, name: str, before: int, after: Checkpoint, write: OnConnection | None) -> bool:
         async with self._lent() as connection, connection.transaction():
             if before == START:
-                await connection.execute(BEGIN, name, START)
-            if await connection.execute(ADVANCE, name, before, place) != "UPDATE 1":
+                await connection.execute(BEGIN, name, START, after.wanted.session_id, after.wanted.run_id)
+            if await connection.execute(ADVANCE, name, before, after.place) != "UPDATE 1":
                 return False
             if write is not None:
                 await _call(write, connection)

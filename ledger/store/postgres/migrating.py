@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 from harness.ids import IdSource, RandomIds
 from ledger.errors import LedgerUnreadable
 from ledger.migrate import OPEN_TIMEOUT_S, upgrade
-from ledger.store.identity import HEAD_REVISION, Identity, require_live
+from ledger.store.identity import HEAD_REVISION, RESTORED, Identity, require_live
 from ledger.store.postgres.faults import FAULTS, unusable
 from ledger.store.postgres.place import PostgresPlace
 from ledger.store.postgres.probe import identify, identify_on
@@ -24,14 +24,15 @@ CURRENT_SCHEMA = sa.text("SELECT quote_ident(current_schema())")
 
 
 async def ensure_current(
-    place: PostgresPlace, *, revision: str = HEAD_REVISION, ids: IdSource | None = None
+    place: PostgresPlace, *, revision: str = HEAD_REVISION, ids: IdSource | None = None, adopts: bool = False
 ) -> tuple[str | None, Identity]:
     """Make or upgrade the ledger where needed: the revision it was at (None for a new one), and what it is now.
 
-    A new ledger's permanent id is drawn from `ids`. Raises a `LedgerFileError`, and then nothing was changed.
+    A new ledger's permanent id is drawn from `ids`. With `adopts` it may be one that was restored from a dump. Raises a
+    `LedgerFileError`, and then nothing was changed.
     """
     before = await identify(place)
-    if before is not None:
+    if before is not None and not (adopts and before.standing == RESTORED):
         require_live(place, before)
     if before is not None and before.revision >= revision:
         return before.revision, before

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import Any
 
 import asyncpg
 
 from ledger.errors import LedgerMissing, LedgerNotMigrated, LedgerUnreadable, NotALedger
-from ledger.store.identity import HEAD_REVISION, Identity, checked
+from ledger.store.identity import HEAD_REVISION, LIVE, RESTORED, Identity, checked
 from ledger.store.postgres.faults import FAULTS, unusable
 from ledger.store.postgres.place import PostgresPlace
 
@@ -18,6 +19,11 @@ VERSION_MIN = 150_000
 """Of the server."""
 
 READ_META = "SELECT key, value FROM ledger_meta"
+HERE = (
+    "SELECT system_identifier || '/' || pg_database.oid FROM pg_control_system(), pg_database"
+    " WHERE datname = current_database()"
+)
+"""The database; one that a dump was restored into is another."""
 READ_REVISION = "SELECT version_num FROM alembic_version"
 COUNT_TABLES = (
     "SELECT count(*) FROM pg_class"
@@ -61,4 +67,8 @@ async def identify_on(connection: asyncpg.Connection[Any], place: PostgresPlace)
         revisions = [row[0] for row in await connection.fetch(READ_REVISION)]
     except (asyncpg.UndefinedTableError, asyncpg.UndefinedColumnError) as error:
         raise NotALedger(place, "holds tables, but no ledger") from error
-    return checked(place, meta, revisions)
+    identity = checked(place, meta, revisions)
+    home = meta.get("home")
+    if home and identity.standing == LIVE and home != await connection.fetchval(HERE):
+        return replace(identity, standing=RESTORED)
+    return identity
