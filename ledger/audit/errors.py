@@ -148,3 +148,13 @@ class NoCheckpoint(LedgerError):
     def __init__(self, run_id: str) -> None:
         self.run_id = run_id
         super().__init__(f"no checkpoint covers run {run_id} yet")
+
+
+class KeyNotFound(LedgerError, LookupError):
+    """The ledger's own stream knows no such key."""
+
+    code = "key_not_found"
+
+    def __init__(self, key_id: str) -> None:
+        self.key_id = key_id
+        super().__init__(f"there is no key {key_id}")

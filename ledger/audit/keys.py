@@ -29,10 +29,13 @@ def default_origin(ledger_id: str) -> str:
 def read_key_file(path: Path) -> SigningKey:
     """The key in the file; `KeyFileError` where there is none, or where others than its owner may read it."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        # Whatever it is, nothing is waited for.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as file:
             mode = os.fstat(descriptor).st_mode
             text = file.read(MAX_KEY_FILE_BYTES + 1) if stat.S_ISREG(mode) else b""
+    except FileNotFoundError:
+        raise KeyFileError(path, "does not exist: `tachograph key create` makes a key") from None
     except OSError as error:
         raise KeyFileError(path, f"cannot be read as a key ({error.strerror})") from error
     if not stat.S_ISREG(mode) or len(text) > MAX_KEY_FILE_BYTES:

@@ -15,10 +15,12 @@ import click
 import orjson
 
 from harness.errors import HarnessError
+from ledger.audit.errors import DamagedTree, InconsistentLog, KeyNotFound
 from ledger.errors import ContentNotFound, LedgerDamaged, LedgerError, RunNotFound, SessionNotFound
 from ledger.records import ContentView
 
 if TYPE_CHECKING:
+    from ledger.audit.signing import Signing
     from ledger.ledger import Ledger
 
 P = ParamSpec("P")
@@ -27,6 +29,17 @@ EXIT_NOT_FOUND = 1
 """There is no such run, or a rebuild found differences."""
 EXIT_UNUSABLE = 2
 """The command was used wrongly, or the ledger cannot be used."""
+
+FOUND_WRONG = (
+    RunNotFound,
+    SessionNotFound,
+    ContentNotFound,
+    LedgerDamaged,
+    KeyNotFound,
+    InconsistentLog,
+    DamagedTree,
+)
+"""What is no fault of the command: it is not there, or is not as it should be."""
 
 db_option = click.option(
     "--db",
@@ -46,7 +59,7 @@ def command(run: Callable[P, Awaitable[None]]) -> Callable[P, None]:
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
             asyncio.run(_as_coroutine(run(*args, **kwargs)))
-        except (RunNotFound, SessionNotFound, ContentNotFound, LedgerDamaged) as error:
+        except FOUND_WRONG as error:
             fail(str(error), EXIT_NOT_FOUND)
         except (LedgerError, HarnessError) as error:
             fail(str(error), EXIT_UNUSABLE)
@@ -54,7 +67,7 @@ def command(run: Callable[P, Awaitable[None]]) -> Callable[P, None]:
     return wrapped
 
 
-async def open_existing(db: str) -> Ledger:
+async def open_existing(db: str, *, signing: Signing | None = None) -> Ledger:
     """The ledger, open for writing; a `LedgerError` if there is none, and then none is made."""
     # Imported here: there are commands that need no database.
     from ledger.ledger import Ledger
@@ -62,7 +75,7 @@ async def open_existing(db: str) -> Ledger:
 
     async with await LedgerReader.open(db):
         pass
-    return await Ledger.open(db)
+    return await Ledger.open(db, signing=signing)
 
 
 def fail(message: str, exit_code: int) -> NoReturn:

@@ -2,9 +2,11 @@
 
 from ledger.cli.backup import backup, erasures, restore
 from ledger.cli.cancel import cancel
+from ledger.cli.checkpoint import checkpoint
 from ledger.cli.copy import copy
 from ledger.cli.doctor import doctor
 from ledger.cli.erase import erase, retention
+from ledger.cli.key import key
 from ledger.cli.maintain import migrate, rebuild
 from ledger.cli.read import runs, show
 from ledger.cli.system import system
@@ -13,10 +15,12 @@ from ledger.cli.verify import verify
 __all__ = [
     "backup",
     "cancel",
+    "checkpoint",
     "copy",
     "doctor",
     "erase",
     "erasures",
+    "key",
     "migrate",
     "rebuild",
     "restore",
