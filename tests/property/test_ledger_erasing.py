@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from harness.content import SealedContent
 from ledger import Ledger
+from tests.contract.bytes_on_disk import found_in
+from tests.contract.databases import Database
 from tests.ledger.blank import blank_at
 from tests.ledger.scripted import Attempt, ScriptedRun, seal
 
@@ -80,7 +82,7 @@ async def act(ledger: Ledger, model: Model, action: tuple) -> None:
             assert (await ledger.rebuild()).is_clean
 
 
-async def check(ledger: Ledger, model: Model, path: Path) -> None:
+async def check(ledger: Ledger, model: Model, database: Database) -> None:
     for number, digests in enumerate(model.captured):
         trace = await ledger.reader.trace(f"session-{number % 2}", f"run-{number}")
         shown = [tool.input for tool in trace.tool_invocations if tool.input is not None]
@@ -92,27 +94,27 @@ async def check(ledger: Ledger, model: Model, path: Path) -> None:
             assert (view.erasure is not None) == (expected == "erased")
     erased = {model.words[key] for key, now in model.contents.items() if now == "erased"}
     kept = {model.words[key] for key, now in model.contents.items() if isinstance(now, bytes)}
-    on_disk = b"".join(file.read_bytes() for file in path.parent.glob(f"{path.name}*") if file.is_file())
-    assert [words for words in erased - kept if words in on_disk] == []
+    assert found_in(database, *(erased - kept)) == set()
 
 
-async def play(path: Path, script: list[tuple]) -> None:
-    model = Model()
-    ledger = await Ledger.open(path)
+async def play(url: str, script: list[tuple]) -> None:
+    model, database = Model(), Database(url)
+    ledger = await database.open()
     for run in model.runs:
         ledger.journal.submit(run.start()).result()
     for action in script:
         if action == ("reopen",):
             await ledger.close()
-            ledger = await Ledger.open(path)
+            ledger = await database.open()
             # Its runs were left open, and recovery has ended them.
             model.ended |= set(range(RUNS))
         else:
             await act(ledger, model, action)
-    await check(ledger, model, path)
+    await check(ledger, model, database)
     assert (await ledger.rebuild()).is_clean
-    await check(ledger, model, path)
+    await check(ledger, model, database)
     await ledger.close()
+    database.close()
 
 
 @settings(max_examples=60)
@@ -120,7 +122,15 @@ async def play(path: Path, script: list[tuple]) -> None:
 def test_nothing_erased_is_ever_readable_again_and_nothing_else_is_lost(script):  # CASES 45
     with tempfile.TemporaryDirectory() as folder:
         path = blank_at(Path(folder) / "runs.db")
-        asyncio.run(play(path, script))
+        asyncio.run(play(f"sqlite:///{path}", script))
         connection = sqlite3.connect(path)
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         connection.close()
+
+
+@settings(max_examples=8)
+@given(st.lists(actions, min_size=5, max_size=20))
+def test_nor_in_a_database(postgres_server, postgres_template, script):  # CASES 45
+    name = postgres_server.create_database(template=postgres_template)
+    asyncio.run(play(postgres_server.url(name), script))
+    postgres_server.drop_database(name)
