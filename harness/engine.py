@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from harness.budget.limits import ScopeLimits
 from harness.budget.prices import PriceTable
@@ -18,7 +19,7 @@ from harness.errors import InvalidInput
 from harness.events import build_models
 from harness.hooks.calling import check_hooks
 from harness.hooks.observers import Observer
-from harness.hooks.policies import Policy
+from harness.hooks.policies import Decision, Policy
 from harness.ids import IdSource, RandomIds
 from harness.journal import Journal, Permit
 from harness.retry import Classifier
@@ -32,6 +33,19 @@ PORTS = {
     "ids": (("run_id", "writer_id", "salt", "fraction"), "an IdSource (RandomIds())"),
 }
 """What an application may bring of its own, what each must have, and examples."""
+
+
+class Script(Protocol):
+    """What stands in for the world where a recorded run is executed again (`harness.replay`)."""
+
+    async def turn(self, boundary: str) -> None:
+        """Wait until it is this boundary's turn to ask to be let through."""
+
+    def verdicts(self, boundary: str, args: Mapping[str, Any]) -> Sequence[tuple[str, Decision]]:
+        """What each policy decided there, under its name."""
+
+    def attempt(self, *of: Any) -> Any:
+        """An `Attempt` that calls no operation; `of` is what that takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +74,8 @@ class Engine:
     """Asked before each tool call; all must allow it."""
     hook_timeout_s: float = 5.0
     """How long one observer or policy may take."""
+    script: Script | None = None
+    """Takes the place of operations and policies; None where a run is not executed again."""
 
     def __post_init__(self) -> None:
         for name, (methods, examples) in PORTS.items():

@@ -97,6 +97,8 @@ class Admission:
         live = self._run.live
         if live.termination is not None:
             raise live.ended()
+        if self._engine.script is not None:
+            await self._engine.script.turn(self._batch or self._requests[0].boundary)
         try:
             return await self._engine.permit(live.deadline.remaining_ns(live.monotonic_clock) / 1e9)
         except LedgerUnavailable:

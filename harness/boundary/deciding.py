@@ -15,6 +15,7 @@ from harness.context import RunContext
 from harness.engine import Engine
 from harness.hooks.calling import call_hook, hook_name
 from harness.hooks.policies import POLICY_FAILED, Decision, Policy, ToolRequest
+from harness.ids import boundary_id
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +33,12 @@ async def ask_policies(engine: Engine, run: RunContext, operation: Operation) ->
 
     `RunEnded` or `ScopeExhausted` if nothing may be let through in any case.
     """
-    if operation.kind != "tool" or not engine.policies:
+    if operation.kind != "tool":
+        return ()
+    if engine.script is not None:
+        boundary = boundary_id(run.path, operation.kind, operation.name, operation.ordinal, 1)
+        return tuple(Verdict(*said) for said in engine.script.verdicts(boundary, operation.args))
+    if not engine.policies:
         return ()
     with run.live.lock:
         run.accounts.check_open()

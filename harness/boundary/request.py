@@ -45,9 +45,9 @@ class Request:
             self.call = Call(operation.name, operation.args)
         self._input = captured(given, operation.capture(engine.capture, "input"))
         self.amounts = operation.amounts(len(self._input.content.data) if self._input.is_kept else 0)
-        self._boundary = boundary_id(run.path, operation.kind, operation.name, operation.ordinal, number)
+        self.boundary = boundary_id(run.path, operation.kind, operation.name, operation.ordinal, number)
         self._named = {"kind": operation.kind, "name": operation.name}
-        self.stamp = {"boundary": self._boundary, "parent_attempt_id": run.attempt_id, **self._named}
+        self.stamp = {"boundary": self.boundary, "parent_attempt_id": run.attempt_id, **self._named}
         """What every event before its start says of it."""
         self._engine = engine
         self._run = run
@@ -77,9 +77,10 @@ class Request:
 
     def started(self, sealed: SealedContent) -> tuple[Attempt, e.AttemptStarted]:
         """The attempt, and the event of its start."""
-        live, operation = self._run.live, self._operation
-        attempt = Attempt(self._engine, self._run, operation, self._number, self._boundary, live.next_attempt_id())
-        is_ambiguous = _is_ambiguous(self._boundary, live.state.open_attempts.values())
+        live, operation, script = self._run.live, self._operation, self._engine.script
+        make = Attempt if script is None else script.attempt
+        attempt = make(self._engine, self._run, operation, self._number, self.boundary, live.next_attempt_id())
+        is_ambiguous = _is_ambiguous(self.boundary, live.state.open_attempts.values())
         started = attempt.event(
             e.AttemptStarted,
             **self._named,
