@@ -46,8 +46,7 @@ def numbered(writer_id: str) -> Callable[[], str]:
     return lambda: f"{writer_id}:{next(numbers)}"
 
 
-@dataclass(frozen=True, slots=True)
-class RunHead:
+class RunHead(NamedTuple):
     """The end of a run's stream, and what the stream adds up to."""
 
     session_id: str
@@ -244,7 +243,10 @@ class Draft:
             prepared.hash,
             link,
         )
-        self._taken.setdefault(stream_id, {})[row.event_id] = row
+        taken = self._taken.get(stream_id)
+        if taken is None:
+            taken = self._taken[stream_id] = {}
+        taken[row.event_id] = row
         self.events.append(row)
         return seq, link
 

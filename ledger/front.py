@@ -164,10 +164,11 @@ class Front(ABC):
             results = outcome
         reached("before acknowledgement")
         self._permits.remove_bytes(sum([waiting.append.size_bytes for waiting in group]), len(group))
-        for waiting, result in zip(group, results, strict=True):
-            answer(waiting.future, result)
         self._meter.appended(group, results)
         self._on_written()
+        # Last of all, as whoever wakes up has to wait for this thread to be done.
+        for waiting, result in zip(group, results, strict=True):
+            answer(waiting.future, result)
         if any(waiting.append.ends_run for waiting in group):
             self._on_ended()
 

@@ -7,7 +7,7 @@ own way, fences the run and ends it, in one append.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from harness import events as e
@@ -45,7 +45,7 @@ def end(draft: Draft, owner_id: str, run_id: str, now_us: int) -> bool:
         resumes=False,
         size_bytes=0,
     )
-    draft.extend(append, replace(head, owner_id=None, owner_epoch=head.owner_epoch + 1))
+    draft.extend(append, head._replace(owner_id=None, owner_epoch=head.owner_epoch + 1))
     reached("run recovered")
     return True
 

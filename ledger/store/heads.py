@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from harness.events.base import MAX_SAFE_INTEGER
 from harness.ids import run_stream
@@ -65,7 +64,9 @@ class RunHeads:
     def get(self, run_id: str) -> RunHead | None:
         """The run's head as of this transaction; None if there is no such run, `RunUnreadable` if it is not known."""
         known = self.remembered.get(run_id)
-        head = known.head if known is not None and known.version == self._data_version else self._load(run_id)
+        if known is not None and known.version == self._data_version:
+            return known.head
+        head = self._load(run_id)
         if head is not None:
             self.put(run_id, head)
         return head
@@ -88,7 +89,7 @@ class RunHeads:
         if known is None:
             start, after_seq = None, 0
         elif (known.head.seq, known.head.link) == (seq, link):
-            return replace(known.head, owner_id=owner_id, owner_epoch=owner_epoch)
+            return known.head._replace(owner_id=owner_id, owner_epoch=owner_epoch)
         else:
             start, after_seq = known.head.projection, known.head.seq
         projection = start

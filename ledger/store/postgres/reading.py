@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import asyncpg
@@ -81,7 +80,7 @@ async def load_head(connection: asyncpg.Connection[Any], run_id: str, known: Run
         return None
     session_id, seq, link, owner_id, owner_epoch = row
     if known is not None and (known.seq, known.link) == (seq, link):
-        return replace(known, owner_id=owner_id, owner_epoch=owner_epoch)
+        return known._replace(owner_id=owner_id, owner_epoch=owner_epoch)
     if known is not None and await connection.fetchval(statements.LINK_AT, run_stream(run_id), known.seq) != known.link:
         known = None  # The server has come back with another log than the one it had.
     projection, after_seq = (known.projection, known.seq) if known is not None else (None, 0)
