@@ -93,6 +93,11 @@ class LeafQueries:
         counted = sa.select(sa.func.count()).where(column > after + offset, event.c.session_id == session_id)
         self.count_of_run = counted.select_from(source).where(event.c.stream_id == sa.bindparam("stream_id"))
         self.count_of_session = counted.select_from(streams.join(source, event.c.stream_id == streams.c.stream_id))
+        # There is no index of times: the whole log is looked at.
+        since = sa.case((event.c.recorded_us >= sa.bindparam("from_us", type_=Int), column))
+        until_then = sa.case((event.c.recorded_us < sa.bindparam("to_us", type_=Int), column))
+        first, last = sa.func.min(since) - offset, sa.func.max(until_then) - offset
+        self.period = sa.select(first, last, sa.func.max(column) - offset).select_from(source)
 
 
 def read_leaves(connection: sa.Connection, queries: LeafQueries, wanted: Wanted, after: int, limit: int) -> Leaves:

@@ -94,6 +94,11 @@ class LedgerReader:
         reads = await reads_of(url)
         return cls(reads, wall_clock or SystemWallClock())
 
+    @property
+    def place(self) -> Place:
+        """Where the ledger is, without any password."""
+        return self._reads.place
+
     async def session(self, session_id: str) -> ChatSession:
         """The session's metadata; `SessionNotFound` if there is none."""
         check_id("session_id", session_id)
@@ -195,7 +200,11 @@ class LedgerReader:
 
     async def on_tree(self, look: Callable[[StoredTree], T]) -> T:
         """Do it with the Merkle tree and the checkpoints of one moment (SPEC E9)."""
-        return await self._read(lambda connection: look(StoredTree(connection, self._reads.leaf_queries)))
+        return await self.in_one_moment(lambda connection, queries: look(StoredTree(connection, queries)))
+
+    async def in_one_moment(self, work: Callable[[sa.Connection, LeafQueries], T]) -> T:
+        """Do it in one transaction that cannot write; on PostgreSQL in this loop, which waits."""
+        return await self._read(lambda connection: work(connection, self._reads.leaf_queries))
 
     async def ledger_id(self) -> str:
         """The permanent id of the ledger."""

@@ -158,3 +158,13 @@ class KeyNotFound(LedgerError, LookupError):
     def __init__(self, key_id: str) -> None:
         self.key_id = key_id
         super().__init__(f"there is no key {key_id}")
+
+
+class NotEnclosed(LedgerError):
+    """No checkpoints enclose what is to be exported."""
+
+    code = "not_enclosed"
+
+    def __init__(self, problem: str) -> None:
+        self.problem = problem
+        super().__init__(f"no checkpoint encloses it: {problem}")

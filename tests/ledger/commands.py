@@ -11,6 +11,7 @@ from ledger.cli.maintain import migrate, rebuild
 from ledger.cli.read import runs, show
 from ledger.cli.system import system
 from ledger.cli.verify import verify
+from ledger.cli.verify_bundle import verify_bundle
 
 __all__ = [
     "backup",
@@ -29,4 +30,5 @@ __all__ = [
     "show",
     "system",
     "verify",
+    "verify_bundle",
 ]

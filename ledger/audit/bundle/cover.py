@@ -1,0 +1,80 @@
+"""The tree over some of a log's events, and over what lies between them, of which only hashes are known.
+
+What lies between is covered by the largest complete subtrees that fit, from left to right. Whoever has the events and
+those hashes finds the root: they are as many proofs of inclusion as there are events, with nothing in them twice.
+Where the cover stops, the root of the log as it was then is found, too, so that they prove consistency as well.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+
+from ledger.audit.merkle import HASH_BYTES, Node, empty_root, leaf_hash, node_hash
+
+
+def subtrees_between(begin: int, end: int) -> Iterator[Node]:
+    """The largest complete subtrees that the leaves from `begin` to before `end` are, from left to right."""
+    while begin < end:
+        level = (end - begin).bit_length() - 1
+        if begin:
+            level = min(level, (begin & -begin).bit_length() - 1)
+        yield Node(level, begin >> level)
+        begin += 1 << level
+
+
+def cover(indexes: Iterable[int], size: int, stop: int = 0) -> Iterator[Node]:
+    """What a tree of `size` has beside the leaves of these ascending indexes, with a stop at the size `stop`."""
+    at = 0
+    for index in itertools.chain(indexes, (size,)):
+        if at <= stop <= index:
+            yield from subtrees_between(at, stop)
+            at = stop
+        yield from subtrees_between(at, index)
+        at = index + 1
+
+
+class NotCovered(Exception):
+    """Leaves that do not ascend, or too few hashes of what lies between them."""
+
+
+class CoveredTree:
+    """Finds roots from leaves in ascending order, and the hashes of what `cover` says is between them."""
+
+    def __init__(self, hashes: Iterator[bytes]) -> None:
+        """`hashes` is what is brought for `cover`, in its order."""
+        self.size = 0
+        """Leaves so far, seen or covered."""
+        self._hashes = hashes
+        self._subtrees: list[tuple[int, bytes]] = []
+
+    def add(self, index: int, link: bytes) -> None:
+        """The leaf there holds that link. `NotCovered` where the hashes before it run out, or it was passed."""
+        self.cover_to(index)
+        self._push(0, leaf_hash(link))
+
+    def cover_to(self, size: int) -> None:
+        """Come to that size by what is between. `NotCovered` where the hashes run out, or it was passed."""
+        if size < self.size:
+            raise NotCovered(f"{size} is before {self.size}, which was reached already")
+        for level, _ in subtrees_between(self.size, size):
+            subtree = next(self._hashes, b"")
+            if len(subtree) != HASH_BYTES:
+                raise NotCovered(f"the hashes of what lies between end before {size}")
+            self._push(level, subtree)
+
+    def root(self) -> bytes:
+        """The root of the first `size` leaves."""
+        if not self._subtrees:
+            return empty_root()
+        *others, (_, root) = self._subtrees
+        for _, left in reversed(others):
+            root = node_hash(left, root)
+        return root
+
+    def _push(self, level: int, subtree: bytes) -> None:
+        self.size += 1 << level
+        while self._subtrees and self._subtrees[-1][0] == level:
+            subtree = node_hash(self._subtrees.pop()[1], subtree)
+            level += 1
+        self._subtrees.append((level, subtree))

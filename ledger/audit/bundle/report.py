@@ -1,0 +1,59 @@
+"""What checking a bundle came to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ledger.audit.bundle.errors import Problem
+from ledger.audit.bundle.manifest import Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class BundleFinding:
+    """The first thing that is not as the bundle claims."""
+
+    problem: Problem
+    place: str
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.detail} ({self.problem})"
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodRun:
+    """What a period has of a run."""
+
+    session_id: str
+    run_id: str
+    begun_us: int | None
+    """When its first event was recorded; None if that was before."""
+    ended_us: int | None
+    """When its end was recorded; None if that was not in the period."""
+    outcome: str | None
+    reason: str | None
+    event_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class BundleReport:
+    """What was looked at, and the first thing that is wrong with it."""
+
+    manifest: Manifest
+    signed_by: tuple[str, ...] = ()
+    """Keys that signed the checkpoint, as text."""
+    is_key_trusted: bool = False
+    """Whether they came from elsewhere than the bundle."""
+    content_counts: Mapping[str, int] = field(default_factory=dict)
+    """Contents by their state."""
+    row_count: int | None = None
+    """Rows that are what the events add up to; None where that was not looked at, since another fold made them."""
+    runs: tuple[PeriodRun, ...] = ()
+    """Every run that has an event in the period, in the order of their first."""
+    finding: BundleFinding | None = None
+
+    @property
+    def is_right(self) -> bool:
+        """Whether everything that was looked at is as the bundle claims."""
+        return self.finding is None

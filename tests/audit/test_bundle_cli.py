@@ -1,0 +1,95 @@
+"""`tachograph verify-bundle` says what it looked at and nothing more, and its exit code what came of it."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from ledger.audit.bundle import manifest as names
+from ledger.cli.verify_bundle import verify_bundle
+from tests.audit.bundles import KEY, OTHER_KEY, members_of, three_runs, write_members, write_period, write_run
+
+LOG = three_runs()
+SIZE = len(LOG.events)
+
+
+@pytest.fixture
+def call():
+    return lambda *arguments: CliRunner().invoke(verify_bundle, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def key_file(tmp_path):
+    path = tmp_path / "public"
+    path.write_text(f"{KEY.verifier}\n")
+    return path
+
+
+@pytest.fixture
+def run_bundle(tmp_path):
+    return write_run(tmp_path / "run.bundle", LOG, anchor=LOG.anchor(SIZE, 9))
+
+
+def test_a_bundle_that_is_right_is_told_with_what_vouches_for_it(call, run_bundle, key_file):
+    found = call(run_bundle, "--key", key_file)
+    assert found.exit_code == 0
+    for said in ("session-1/run-2 of ledger ledger-1", "13, each linked", KEY.verifier.fingerprint, "6 stored"):
+        assert said in found.stdout
+    assert "bundle's own key" not in found.stdout
+    assert "bundle's own key" in call(run_bundle).stdout
+
+
+def test_what_no_checkpoint_covers_is_told(call, tmp_path, key_file):
+    partly = write_run(tmp_path / "partly", LOG, anchor=LOG.anchor(10))
+    assert "9 came later, and no checkpoint vouches for them" in call(partly, "--key", key_file).stdout
+    not_at_all = write_run(tmp_path / "not", LOG)
+    assert (call(not_at_all).exit_code, "no checkpoint" in call(not_at_all).stdout) == (0, True)
+    assert call(not_at_all, "--key", key_file).exit_code == 1
+
+
+def test_the_first_thing_that_is_wrong_is_named(call, run_bundle, tmp_path, key_file):
+    members = members_of(run_bundle)
+    changed = members | {names.ROWS: members[names.ROWS].replace(b'"SUCCESS"', b'"FAILED"')}
+    found = call(write_members(tmp_path / "changed", changed), "--key", key_file)
+    assert (found.exit_code, "WRONG" in found.stdout, "row 1, diagnosis_run" in found.stdout) == (1, True, True)
+    found = call(tmp_path / "changed", "--json")
+    assert (found.exit_code, json.loads(found.stdout)["finding"]["problem"]) == (1, "row_differs")
+
+
+def test_what_cannot_be_checked_is_one_line_and_exit_code_2(call, run_bundle, tmp_path, key_file):
+    (tmp_path / "text").write_text("no bundle")
+    (tmp_path / "empty").write_text("")
+    (tmp_path / "note").write_text(LOG.checkpoint(8).sign(KEY).note)
+    (tmp_path / "binary").write_bytes(b"\xff\xfe")
+    for arguments in (
+        (tmp_path / "missing",),
+        (tmp_path / "text",),
+        (run_bundle, "--key", tmp_path / "empty"),
+        (run_bundle, "--key", tmp_path / "text"),
+        (run_bundle, "--key", tmp_path / "binary"),
+        (run_bundle, "--key", key_file, "--checkpoint", tmp_path / "note"),
+        (run_bundle, "--key", key_file, "--checkpoint", tmp_path / "text"),
+    ):
+        found = call(*arguments)
+        assert (found.exit_code, found.stderr.count("Error: "), "Traceback" in found.output) == (2, 1, False)
+
+
+def test_a_checkpoint_that_was_kept_is_compared(call, run_bundle, tmp_path, key_file):
+    for size, exit_code in ((9, 0), (SIZE, 0)):
+        (tmp_path / "kept").write_text(LOG.checkpoint(size).sign(KEY).note)
+        assert call(run_bundle, "--key", key_file, "--checkpoint", tmp_path / "kept").exit_code == exit_code
+    (tmp_path / "kept").write_text(three_runs("x").checkpoint(9).sign(KEY).note)
+    assert call(run_bundle, "--key", key_file, "--checkpoint", tmp_path / "kept").exit_code == 1
+    (tmp_path / "kept").write_text(LOG.checkpoint(9).sign(OTHER_KEY).note)
+    assert call(run_bundle, "--key", key_file, "--checkpoint", tmp_path / "kept").exit_code == 2
+
+
+def test_the_runs_of_a_period_are_counted_and_listed(call, tmp_path, key_file):
+    path = write_period(tmp_path / "period.bundle", LOG, 10, SIZE)
+    found = call(path, "--key", key_file, "--runs")
+    for said in ("4: every one", "3 SUCCESS", "still open: 1", "session-2/run-4"):
+        assert said in found.stdout
+    assert "session-2/run-4" not in call(path, "--key", key_file).stdout
+    told = json.loads(call(path, "--json").stdout)
+    assert [run["run_id"] for run in told["runs"]][-1] == "run-4"
+    assert told["manifest"]["tree"]["size"] == SIZE
