@@ -141,7 +141,7 @@ def _of_ledger(vitals: Vitals) -> Iterator[Metric]:
     if vitals.unsequenced is not None and vitals.unsequenced_s is not None:
         yield _gauge("tachograph_unsequenced_events", "Events without such a number yet.", vitals.unsequenced)
         yield _gauge("tachograph_unsequenced_seconds", "Since the first of them was recorded.", vitals.unsequenced_s)
-    lags = GaugeMetricFamily("tachograph_follower_lag_events", "Events after its place.", labels=["follower"])
+    lags = GaugeMetricFamily("tachograph_follower_lag_events", "Events that it wants and lacks.", labels=["follower"])
     for name, lag in vitals.follower_lags.items():
         lags.add_metric([name], lag)
     yield lags

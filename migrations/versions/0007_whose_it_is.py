@@ -12,7 +12,7 @@ Id = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 
 # Whoever lets go of a run says why in its last event, and so moves the head.
 SQLITE = """
-CREATE TRIGGER stream_owner BEFORE UPDATE ON stream
+CREATE TRIGGER stream_owner BEFORE UPDATE OF owner_id, owner_epoch ON stream
 WHEN (NEW.owner_id, NEW.owner_epoch) IS NOT (OLD.owner_id, OLD.owner_epoch)
     AND NOT (
         NEW.owner_id IS NULL AND NEW.owner_epoch IN (OLD.owner_epoch, OLD.owner_epoch + 1)
@@ -25,7 +25,7 @@ BEGIN SELECT RAISE(ABORT, 'stream_owner: a run has the owner that began it, unti
 POSTGRESQL = """
 DROP TRIGGER stream_epoch ON stream
 
-CREATE TRIGGER stream_owner BEFORE UPDATE ON stream FOR EACH ROW
+CREATE TRIGGER stream_owner BEFORE UPDATE OF owner_id, owner_epoch ON stream FOR EACH ROW
 WHEN ((NEW.owner_id, NEW.owner_epoch) IS DISTINCT FROM (OLD.owner_id, OLD.owner_epoch)
     AND NOT (
         NEW.owner_id IS NULL AND NEW.owner_epoch IN (OLD.owner_epoch, OLD.owner_epoch + 1)
