@@ -6,17 +6,15 @@ each event. A run of 60,000 events is a few hundred such marks.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import NamedTuple, Protocol
 
-from harness.errors import UnknownEvent
-from harness.events import GraphTransitioned, parse_event
 from ledger.errors import LedgerError, RunUnreadable
 from ledger.projections.changes import Changes
 from ledger.projections.fold import project
 from ledger.projections.run import RunProjection
 from ledger.records import RecordedEvent
+from ledger.stored_events import events_of
 from ledger.words.event_lines import is_failure
 
 PAGE_EVENTS = 200
@@ -176,10 +174,9 @@ def after(before: Moment | None, event: RecordedEvent) -> Moment:
     node = None if before is None else before.node
     is_known = False
     try:
-        with contextlib.suppress(UnknownEvent):
-            known = parse_event(dict(event.fields))
+        for known in events_of([event.body]):
             run, is_known = project(run, known, Changes()), True
-            node = known.to_node if isinstance(known, GraphTransitioned) else node
+            node = event.fields["to_node"] if known.type == "graph.transitioned" else node
     except Exception as error:
         # As in any other fold of what is stored: bytes that are no event, or events in an order that is unknown here.
         raise RunUnreadable(str(event.fields.get("run_id")), f"event {event.seq}: {_line(error)}") from error

@@ -36,7 +36,7 @@ def legal_run(actions):
             except HarnessError:
                 continue
             events.append(event)
-            folded.append(run)
+            folded.append((run.state, run.row))
     return [recorded(event, seq) for seq, event in enumerate(events, 1)], folded
 
 
@@ -57,7 +57,7 @@ def test_the_state_at_an_event_is_the_fold_up_to_it_in_whatever_order_it_is_aske
         return asked, [moment async for moment in Replay.of(events, page_events).moments()]
 
     asked, forward = asyncio.run(walk())
-    assert [moment.run for moment in forward] == folded
+    assert [(moment.run.state, moment.run.row) for moment in forward] == folded
     assert all(forward[seq - 1] == moment for seq, moment in asked.items())
 
 

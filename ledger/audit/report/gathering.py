@@ -17,8 +17,9 @@ from ledger.audit.report.records import Key, LatestCheckpoint, Report, RunLine, 
 from ledger.audit.report.sampling import Sample
 from ledger.audit.report.sheet import Sheet
 from ledger.audit.report.tally import OUTCOMES, Tally
+from ledger.audit.stored import StoredTree
 from ledger.errors import RunUnreadable
-from ledger.leaves import LeafQueries, last_leaf
+from ledger.leaves import LeafQueries
 
 T = TypeVar("T")
 
@@ -56,7 +57,7 @@ async def read_report(reader: Examined, wanted: Wanted, sample: Sample, sheet: S
     """The period as it is at one moment; every run goes to `sheet` and is offered to `sample`."""
 
     def work(connection: sa.Connection, queries: LeafQueries) -> Report:
-        gathered = _Gathered()
+        gathered, tree = _Gathered(), StoredTree(connection, queries)
         for outcome in OUTCOMES:
             gathered.tally.count("outcomes", outcome, None, times=0)
         for page in _pages(connection, wanted):
@@ -68,7 +69,7 @@ async def read_report(reader: Examined, wanted: Wanted, sample: Sample, sheet: S
         return Report(
             ledger_id=str(connection.execute(query.LEDGER_ID).scalar_one()),
             made_us=now_us,
-            event_count=last_leaf(connection, queries) + 1,
+            event_count=tree.size(),
             wanted=wanted,
             run_count=gathered.run_count,
             open_count=gathered.open_count,
@@ -79,7 +80,7 @@ async def read_report(reader: Examined, wanted: Wanted, sample: Sample, sheet: S
             sample_seed=sample.seed,
             sample=sample.drawn(),
             keys=tuple(gathered.keys.values()),
-            checkpoint=_checkpoint(connection),
+            checkpoint=_checkpoint(tree),
             sheet_digest=sheet.digest,
         )
 
@@ -228,9 +229,9 @@ def _system(connection: sa.Connection, wanted: Wanted, gathered: _Gathered) -> N
                 gathered.tally.system_event(event.type, fields)
 
 
-def _checkpoint(connection: sa.Connection) -> LatestCheckpoint | None:
-    row = connection.execute(statements.LATEST_CHECKPOINT).first()
-    if row is None:
+def _checkpoint(tree: StoredTree) -> LatestCheckpoint | None:
+    origin = tree.newest_origin()
+    latest = None if origin is None else tree.latest(origin)
+    if latest is None:
         return None
-    origin, size, root, key_id, created_us = row
-    return LatestCheckpoint(origin, size, root.hex(), key_id, created_us)
+    return LatestCheckpoint(latest.origin, latest.size, latest.root.hex(), latest.key_id, latest.created_us)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from ledger.schema import Id, Int, checkpoint, diagnosis_run, event, stream
+from ledger.schema import Id, Int, diagnosis_run, event, stream
 
 NOTEWORTHY = (
     "policy.decided",
@@ -70,9 +70,3 @@ EVENTS = (
     .limit(_limit)
 )
 """A page of such events of those streams, after a place."""
-
-LATEST_CHECKPOINT = (
-    sa.select(checkpoint.c.origin, checkpoint.c.size, checkpoint.c.root, checkpoint.c.key_id, checkpoint.c.created_us)
-    .order_by(checkpoint.c.size.desc(), checkpoint.c.created_us.desc())
-    .limit(1)
-)
