@@ -37,7 +37,7 @@ async def verify_bundle(
 ) -> None:
     """Check everything that a bundle claims, offline; exit code 1 names the first thing that is not so."""
     keys = [] if key_file is None else read_keys(key_file)
-    checkpoint = None if checkpoint_file is None else SignedCheckpoint(_text_of(checkpoint_file))
+    checkpoint = None if checkpoint_file is None else SignedCheckpoint(text_of(checkpoint_file))
     with progress("verifying", as_json) as on_progress:
         report = verify_file(file, keys, checkpoint, on_progress)
     if as_json:
@@ -50,7 +50,7 @@ async def verify_bundle(
 
 def read_keys(path: Path) -> list[VerifierKey]:
     """The public keys in a file, one on each line; `InvalidKey` if there is none."""
-    keys = [VerifierKey.parse(line) for line in _text_of(path).splitlines() if line.strip()]
+    keys = [VerifierKey.parse(line) for line in text_of(path).splitlines() if line.strip()]
     if not keys:
         raise InvalidKey(f"is missing: {path} has none")
     return keys
@@ -135,7 +135,8 @@ def _table_of(runs: tuple[PeriodRun, ...]) -> str:
     return table(rows, indent="          ")
 
 
-def _text_of(path: Path) -> str:
+def text_of(path: Path) -> str:
+    """What is in a file that should be a note or keys; no more of it is read than those can have."""
     try:
         with path.open(encoding="utf-8") as file:
             return file.read(MAX_NOTE_BYTES + 1)

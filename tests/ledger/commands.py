@@ -6,6 +6,7 @@ from ledger.cli.checkpoint import checkpoint
 from ledger.cli.copy import copy
 from ledger.cli.doctor import doctor
 from ledger.cli.erase import erase, retention
+from ledger.cli.export import export
 from ledger.cli.key import key
 from ledger.cli.maintain import migrate, rebuild
 from ledger.cli.read import runs, show
@@ -21,6 +22,7 @@ __all__ = [
     "doctor",
     "erase",
     "erasures",
+    "export",
     "key",
     "migrate",
     "rebuild",

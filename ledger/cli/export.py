@@ -1,0 +1,106 @@
+"""`tachograph export`: a run, or a period, as one file that can be checked anywhere."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import click
+
+from harness.errors import InvalidInput
+from ledger.audit.checkpoint import SignedCheckpoint
+from ledger.audit.exporting import Exported, Vouched, export_period, export_run
+from ledger.audit.keyring import default_key_path, public_keys
+from ledger.audit.notes import VerifierKey
+from ledger.audit.signing import Signing
+from ledger.cli.common import command, db_option, json_option, keys_of, open_existing, print_json, progress
+from ledger.cli.key import key_option
+from ledger.cli.verify_bundle import as_dictionary, file_argument, lines_of, read_keys, text_of
+from ledger.store.place import is_postgres, path_of
+
+
+@click.command()
+@click.argument("run", metavar="[SESSION/RUN]", required=False)
+@click.option("--from", "first", metavar="TIME", help="Instead of a run: all events from this time on,")
+@click.option("--to", "end", metavar="TIME", help="and before this one.")
+@click.option("-o", "--output", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The new file.")
+@click.option("--without-content", is_flag=True, help="Leave out what was asked, answered, given and returned.")
+@key_option
+@click.option("--public-key", type=file_argument, metavar="FILE", help="Sign nothing, and take what these have signed.")
+@click.option("--origin", metavar="NAME", help="The log, where the keys have signed several.")
+@click.option("--checkpoint", "kept_file", type=file_argument, metavar="FILE", help="One that the receiver has kept.")
+@db_option
+@json_option
+@command
+async def export(
+    run: str | None,
+    first: str | None,
+    end: str | None,
+    output: Path,
+    without_content: bool,
+    key_file: Path | None,
+    public_key: Path | None,
+    origin: str | None,
+    kept_file: Path | None,
+    db: str,
+    as_json: bool,
+) -> None:
+    """Export one run, or all of a period, with the proof that the log holds it; `verify-bundle` checks it anywhere.
+
+    With a private key a fresh checkpoint is signed first. TIME is a day in UTC, such as 2026-12-01, or an RFC 3339 time
+    with its offset.
+    """
+    if (run is None) == (first is None or end is None) or (run is not None and (first or end)):
+        raise click.UsageError("name a run as SESSION/RUN, or a period with --from and --to")
+    ids = None if run is None else keys_of(run)
+    times = None if ids is not None else (moment_us("from", first or ""), moment_us("to", end or ""))
+    kept = None if kept_file is None else SignedCheckpoint(text_of(kept_file))
+    with progress("exporting", as_json) as on_progress:
+        keys = await _keys(db, key_file, public_key, origin)
+        vouched = Vouched(keys=keys, origin=origin, kept=kept)
+        if ids is not None:
+            made = await export_run(
+                db, output, *ids, with_content=not without_content, vouched=vouched, on_progress=on_progress
+            )
+        else:
+            assert times is not None
+            made = await export_period(db, output, *times, vouched=vouched, on_progress=on_progress)
+    _say(made, keys, as_json)
+
+
+def moment_us(field: str, text: str) -> int:
+    """A day's beginning in UTC, or an RFC 3339 time, in microseconds; `InvalidInput` for anything else."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise InvalidInput(field, f"must be a day or an RFC 3339 time, not {text[:40]!r}") from error
+    if moment.tzinfo is None:
+        if len(text) != len("2026-12-01"):
+            raise InvalidInput(field, "must say its offset from UTC, such as Z or +01:00")
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+
+
+async def _keys(db: str, key_file: Path | None, public_key: Path | None, origin: str | None) -> list[VerifierKey]:
+    """The public keys to take along, once there is a checkpoint of now, where the private key is at hand."""
+    if public_key is not None:
+        return read_keys(public_key)
+    path = key_file
+    if path is None:
+        if is_postgres(db) or not default_key_path(path_of(db)).exists():
+            return []
+        path = default_key_path(path_of(db))
+    keys = public_keys(path)
+    async with await open_existing(db, signing=Signing(key=path, origin=origin)) as ledger:
+        await ledger.checkpoint()
+    return keys
+
+
+def _say(made: Exported, keys: list[VerifierKey], as_json: bool) -> None:
+    if as_json:
+        print_json({"file": str(made.path), "size_bytes": made.size_bytes, **as_dictionary(made.verified)})
+        return
+    click.echo(f"{made.path}: {made.size_bytes:,} bytes, and this is what checking it says")
+    click.echo("\n".join(lines_of(made.verified, with_runs=False)))
+    if not keys:
+        click.echo("No key was given, and none is beside the ledger: a checkpoint needs one (`tachograph key create`).")
