@@ -11,15 +11,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from harness.ids import run_stream, session_stream
+from harness.ids import session_stream
 from ledger import rebuild
 from ledger.errors import RunUnreadable, SessionUnreadable
 from ledger.failpoints import reached
-from ledger.folding import PAGE_EVENTS, fold
 from ledger.projections.rows import SessionShare
 from ledger.rebuild import Kind, Rebuilt, difference_of, digest_of, empty_projections, openings, table_of
 from ledger.store import statements
 from ledger.store.batch import Batch
+from ledger.store.comparing import Row, Stream, groups_of, reads, right_among
 from ledger.store.heads import fold_pages, stored_pages
 from ledger.store.probe import connect_to_read
 from ledger.store.rows import write_changes, write_rows
@@ -79,19 +79,35 @@ def _compare_page(path: Path, kind: Kind, after: str) -> tuple[str, Sequence[Reb
 def compare_page(kind: Kind, after: str, ledger: sqlite3.Connection) -> tuple[str, Sequence[Rebuilt]]:
     """Whether the rows of the next runs or sessions are right, and the stream that was the last of them."""
     of = KINDS[kind]
-    with contextlib.closing(empty_projections()) as beside:
-        streams = ledger.execute(of.streams_after, (after, rebuild.PAGE_STREAMS)).fetchall()
-        compared = [_compare(ledger, beside, of, key) for _, key in streams]
-        return (streams[-1][0] if streams else after), compared
+    streams = [Stream(*row) for row in ledger.execute(of.streams_after, (after, rebuild.PAGE_STREAMS))]
+    right = _find_right(ledger, kind, streams)
+    if len(right) == len(streams):
+        compared = [Rebuilt(key, row_count, is_right=True) for key, row_count in right.items()]
+    else:
+        with contextlib.closing(empty_projections()) as beside:
+            compared = [
+                Rebuilt(key, right[key], is_right=True) if key in right else _compare(ledger, beside, of, key)
+                for _, key, _ in streams
+            ]
+    return (streams[-1].stream_id if streams else after), compared
+
+
+def _find_right(ledger: sqlite3.Connection, kind: Kind, streams: Sequence[Stream]) -> dict[str, int]:
+    right: dict[str, int] = {}
+    for group in groups_of(streams):
+        ledger.execute("BEGIN")
+        try:
+            found: list[list[Row]] = [ledger.execute(*read).fetchall() for read in reads(kind, group)]
+        finally:
+            ledger.execute("ROLLBACK")
+        right |= right_among(kind, group, found)
+    return right
 
 
 def _compare(ledger: sqlite3.Connection, beside: sqlite3.Connection, of: _Of, key: str) -> Rebuilt:
     ledger.execute("BEGIN")
     beside.execute("BEGIN")
     try:
-        row_count = _rows_of_short_run(ledger, key) if of is KINDS["run"] else None
-        if row_count is not None:
-            return Rebuilt(key, row_count, is_right=True)
         before = digest_of(ledger, of.tables, key)
         of.fold(ledger, beside, key)
         after = digest_of(beside, of.tables, key)
@@ -103,24 +119,6 @@ def _compare(ledger: sqlite3.Connection, beside: sqlite3.Connection, of: _Of, ke
     finally:
         beside.execute("ROLLBACK")
         ledger.execute("ROLLBACK")
-
-
-def _rows_of_short_run(ledger: sqlite3.Connection, run_id: str) -> int | None:
-    """How many rows a run has that is folded in one go and right; None where that takes a closer look."""
-    bodies = next(stored_pages(ledger, run_stream(run_id)))
-    if len(bodies) >= PAGE_EVENTS:
-        return None
-    _, changes = fold(run_id, None, bodies)
-    folded: tuple[list[Any], ...] = (
-        [run.row for run in changes.runs.values()],
-        list(changes.step_rows),
-        list(changes.tool_rows),
-        list(changes.cases.values()),
-    )
-    for (read, _), rows in zip(statements.RUN_TABLES, folded, strict=True):
-        if ledger.execute(read, (run_id,)).fetchmany(PAGE_EVENTS + 1) != rows:
-            return None
-    return sum(map(len, folded))
 
 
 def _difference(ledger: sqlite3.Connection, beside: sqlite3.Connection, of: _Of, key: str) -> str:

@@ -84,11 +84,11 @@ ADD_TO_SESSION = (
 )
 
 RUNS_AFTER = (
-    "SELECT stream_id, run_id FROM stream WHERE stream_id > ? AND stream_id >= 'r:' AND stream_id < 'r;'"
+    "SELECT stream_id, run_id, head_seq FROM stream WHERE stream_id > ? AND stream_id >= 'r:' AND stream_id < 'r;'"
     " ORDER BY stream_id LIMIT ?"
 )
 SESSIONS_AFTER = (
-    "SELECT stream_id, session_id FROM stream WHERE stream_id > ? AND stream_id >= 's:' AND stream_id < 's;'"
+    "SELECT stream_id, session_id, head_seq FROM stream WHERE stream_id > ? AND stream_id >= 's:' AND stream_id < 's;'"
     " ORDER BY stream_id LIMIT ?"
 )
 RUNS_OF_SESSION = (
@@ -109,7 +109,29 @@ RUN_TABLES = (
     _rows_of_run("case_library", CaseRow._fields, "diagnosis_id", "case_id"),
 )
 """How to read and how to delete the rows of one run, in each table that has some."""
-SESSION_TABLE = _rows_of_run("chat_session", (*SessionShare._fields, "expires_us"), "session_id", "session_id")
+SESSION_COLUMNS = (*SessionShare._fields, "expires_us")
+SESSION_TABLE = _rows_of_run("chat_session", SESSION_COLUMNS, "session_id", "session_id")
+
+
+def _rows_between(table: str, columns: tuple[str, ...], key: str, order: str) -> str:
+    return f"SELECT {', '.join(columns)} FROM {table} WHERE {key} BETWEEN ? AND ? ORDER BY {key}, {order}"  # noqa: S608
+
+
+ROWS_OF_RUNS = (
+    _rows_between("diagnosis_run", RunRow._fields, "run_id", "run_id"),
+    _rows_between("agent_step", StepRow._fields, "run_id", "step_no"),
+    _rows_between("tool_invocation", ToolRow._fields, "run_id", "invocation_no"),
+    _rows_between("case_library", CaseRow._fields, "diagnosis_id", "case_id"),
+)
+"""How to read the rows of all runs from one to another, in each table that has some,"""
+RUN_ID_AT = (0, 0, 0, CaseRow._fields.index("diagnosis_id"))
+"""and where in them the run's id is."""
+ROWS_OF_SESSIONS = (
+    _rows_between("chat_session", SESSION_COLUMNS, "session_id", "session_id"),
+    RUNS_OF_SESSION.replace("SELECT ", "SELECT session_id, ").replace("= ?", "BETWEEN ? AND ? GROUP BY session_id"),
+)
+"""The same of sessions, and what the runs of each add up to."""
+BODIES_OF_STREAMS = "SELECT stream_id, body FROM event WHERE stream_id BETWEEN ? AND ? ORDER BY stream_id, seq"
 
 
 def _strays(table: str, key: str, prefix: str) -> tuple[str, str]:

@@ -79,7 +79,7 @@ class PostgresSource:
     async def compare(self, kind: Kind, after: str) -> tuple[str, Sequence[Rebuilt]]:
         async with self.connection.transaction(isolation="repeatable_read", readonly=True):
             streams = await self.connection.fetch(numbered(STREAMS_AFTER[kind]), after, shared.PAGE_STREAMS)
-            compared = [await self._compare(kind, key) for _, key in streams]
+            compared = [await self._compare(kind, key) for _, key, _ in streams]
         return (streams[-1][0] if streams else after), compared
 
     async def replace(self, kind: Kind, key: str) -> Rebuilt:
