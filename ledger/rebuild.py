@@ -11,7 +11,6 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from itertools import zip_longest
 from typing import Literal, NamedTuple, Protocol, cast
 
 import sqlalchemy as sa
@@ -66,8 +65,6 @@ class Rebuilt(NamedTuple):
     key: str
     row_count: int
     is_right: bool
-    difference: str = "a row"
-    """Where they are not right, the first field that is not."""
 
 
 class Source(Protocol):
@@ -148,21 +145,6 @@ def openings(session_id: str, bodies: Iterable[bytes]) -> list[SessionShare]:
 def table_of(read: str) -> str:
     """The table that the statement reads."""
     return read.partition(" FROM ")[2].partition(" ")[0]
-
-
-def difference_of(
-    tables: Iterable[tuple[str, Iterable[Sequence[object]], sqlite3.Cursor]],
-) -> str:
-    """The first field that is not what it was folded to; of each table the rows that it has, and those it should."""
-    for table, live, folded in tables:
-        columns = [column[0] for column in folded.description]
-        for number, (found, wanted) in enumerate(zip_longest(live, folded), 1):
-            if found is None or wanted is None:
-                return f"the number of rows in {table}"
-            for column, one, other in zip(columns, found, wanted, strict=True):
-                if repr(one) != repr(other):
-                    return f"{table}.{column} (row {number})"
-    return "a row"
 
 
 class Digest:

@@ -16,7 +16,7 @@ from ledger import rebuild
 from ledger.errors import RunUnreadable, SessionUnreadable
 from ledger.failpoints import reached
 from ledger.projections.rows import SessionShare
-from ledger.rebuild import Kind, Rebuilt, difference_of, digest_of, empty_projections, openings, table_of
+from ledger.rebuild import Kind, Rebuilt, digest_of, empty_projections, openings
 from ledger.store import statements
 from ledger.store.batch import Batch
 from ledger.store.comparing import Row, Stream, groups_of, reads, right_among
@@ -111,20 +111,12 @@ def _compare(ledger: sqlite3.Connection, beside: sqlite3.Connection, of: _Of, ke
         before = digest_of(ledger, of.tables, key)
         of.fold(ledger, beside, key)
         after = digest_of(beside, of.tables, key)
-        if before.value() == after.value():
-            return Rebuilt(key, after.row_count, is_right=True)
-        return Rebuilt(key, after.row_count, is_right=False, difference=_difference(ledger, beside, of, key))
-    except (RunUnreadable, SessionUnreadable) as error:
-        return Rebuilt(key, 0, is_right=False, difference=f"it cannot be read ({error.detail})")
+        return Rebuilt(key, after.row_count, before.value() == after.value())
+    except (RunUnreadable, SessionUnreadable):
+        return Rebuilt(key, 0, is_right=False)
     finally:
         beside.execute("ROLLBACK")
         ledger.execute("ROLLBACK")
-
-
-def _difference(ledger: sqlite3.Connection, beside: sqlite3.Connection, of: _Of, key: str) -> str:
-    return difference_of(
-        (table_of(read), ledger.execute(read, (key,)), beside.execute(read, (key,))) for read, _ in of.tables
-    )
 
 
 def _replace(of: _Of, key: str, batch: Batch) -> Rebuilt:

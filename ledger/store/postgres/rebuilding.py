@@ -20,13 +20,13 @@ from ledger.rebuild import (
     Kind,
     RebuildReport,
     Rebuilt,
-    difference_of,
     digest_of,
     empty_projections,
     openings,
     table_of,
 )
 from ledger.store import statements as sqlite_statements
+from ledger.store.comparing import Stream, groups_of, reads, right_among
 from ledger.store.postgres.faults import FAULTS, unusable
 from ledger.store.postgres.place import PostgresPlace
 from ledger.store.postgres.reading import stored_pages
@@ -35,7 +35,9 @@ from ledger.store.rows import write_changes, write_rows
 PAGE_ROWS = 500
 LOCK_RUN = "SELECT FROM stream WHERE stream_id = $1 FOR NO KEY UPDATE"
 LOCK_SESSIONS = "LOCK TABLE chat_session IN SHARE ROW EXCLUSIVE MODE"
-RUNS_OF_SESSION = sqlite_statements.RUNS_OF_SESSION.replace("max(created_us,", "greatest(created_us,")
+GREATEST = ("max(created_us,", "greatest(created_us,")
+"""The larger of two, as SQLite says it and as PostgreSQL does."""
+RUNS_OF_SESSION = sqlite_statements.RUNS_OF_SESSION.replace(*GREATEST)
 TABLES: dict[Kind, Sequence[tuple[str, str]]] = {
     "run": sqlite_statements.RUN_TABLES,
     "session": (sqlite_statements.SESSION_TABLE,),
@@ -78,9 +80,24 @@ class PostgresSource:
 
     async def compare(self, kind: Kind, after: str) -> tuple[str, Sequence[Rebuilt]]:
         async with self.connection.transaction(isolation="repeatable_read", readonly=True):
-            streams = await self.connection.fetch(numbered(STREAMS_AFTER[kind]), after, shared.PAGE_STREAMS)
-            compared = [await self._compare(kind, key) for _, key, _ in streams]
-        return (streams[-1][0] if streams else after), compared
+            rows = await self.connection.fetch(numbered(STREAMS_AFTER[kind]), after, shared.PAGE_STREAMS)
+            streams = [Stream(*row) for row in rows]
+            right = await self._find_right(kind, streams)
+            compared = [
+                Rebuilt(key, right[key], is_right=True) if key in right else await self._compare(kind, key)
+                for _, key, _ in streams
+            ]
+        return (streams[-1].stream_id if streams else after), compared
+
+    async def _find_right(self, kind: Kind, streams: Sequence[Stream]) -> dict[str, int]:
+        right: dict[str, int] = {}
+        for group in groups_of(streams):
+            found = [
+                [tuple(row) for row in await self.connection.fetch(numbered(read.replace(*GREATEST)), *keys)]
+                for read, keys in reads(kind, group)
+            ]
+            right |= right_among(kind, group, found)
+        return right
 
     async def replace(self, kind: Kind, key: str) -> Rebuilt:
         async with self.connection.transaction(isolation="read_committed"):
@@ -102,16 +119,10 @@ class PostgresSource:
         with self._folded() as beside:
             try:
                 await self._fold(kind, key)
-            except (RunUnreadable, SessionUnreadable) as error:
-                return Rebuilt(key, 0, is_right=False, difference=f"it cannot be read ({error.detail})")
+            except (RunUnreadable, SessionUnreadable):
+                return Rebuilt(key, 0, is_right=False)
             after = digest_of(beside, TABLES[kind], key)
-            if before.value() == after.value():
-                return Rebuilt(key, after.row_count, is_right=True)
-            tables = [
-                (table_of(read), await self.connection.fetch(numbered(read), key), beside.execute(read, (key,)))
-                for read, _ in TABLES[kind]
-            ]
-            return Rebuilt(key, after.row_count, is_right=False, difference=difference_of(tables))
+            return Rebuilt(key, after.row_count, before.value() == after.value())
 
     @contextlib.contextmanager
     def _folded(self) -> Any:
