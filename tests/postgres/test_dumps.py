@@ -117,6 +117,9 @@ async def test_only_what_was_restored_and_is_right_is_adopted(source, restored, 
         await adopt(restored)
     with pytest.raises(LedgerNotLive):
         await Ledger.open(restored)
+    rows(restored, "UPDATE diagnosis_run SET status = 'SUCCESS' WHERE run_id = 'run-1'")
+    assert (await adopt(restored)).verified.is_right
+    await (await Ledger.open(restored)).close()
 
 
 def test_the_command_says_what_became_of_it(restored, erasures):
