@@ -1,4 +1,4 @@
-"""The trace of one run in a ledger of millions of events; only with `ARGS=--big`, since making one takes time."""
+"""The trace of one run in a ledger of millions of events; only when it is named, or with `ARGS=--big`."""
 
 from __future__ import annotations
 
