@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from ledger.audit.merkle import root_above, root_of
+from ledger.audit.merkle import root_above, root_of_complete
 from ledger.audit.tiles import TILE_HASHES, Tile, tile_of
 
 
@@ -16,15 +16,17 @@ class GrowingTree:
         self._levels: list[list[bytes]] = [[]]
         self._tile_counts = [0]
 
-    def extend(self, leaves: Iterable[bytes]) -> list[Tile]:
+    def extend(self, leaves: Sequence[bytes]) -> list[Tile]:
         """Add the hashes of the next leaves; the tiles that became full, each after those below it."""
         tiles: list[Tile] = []
-        last = self._levels[0]
-        for leaf in leaves:
-            last.append(leaf)
-            self.size += 1
+        last, begin = self._levels[0], 0
+        while begin < len(leaves):
+            end = begin + TILE_HASHES - len(last)
+            last += leaves[begin:end]
+            begin = end
             if len(last) == TILE_HASHES:
                 self._fill(0, tiles)
+        self.size += len(leaves)
         return tiles
 
     def root(self) -> bytes:
@@ -49,5 +51,5 @@ def _roots_of(hashes: list[bytes]) -> Iterable[bytes]:
     begin = 0
     for height in range(len(hashes).bit_length() - 1, -1, -1):
         if len(hashes) >> height & 1:
-            yield root_of(hashes[begin : begin + (1 << height)])
+            yield root_of_complete(hashes[begin : begin + (1 << height)])
             begin += 1 << height

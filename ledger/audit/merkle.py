@@ -71,6 +71,15 @@ def root_of(leaves: Iterable[bytes]) -> bytes:
     return tree.root()
 
 
+def root_of_complete(hashes: Sequence[bytes]) -> bytes:
+    """The same of a complete subtree, whose leaves are a power of two: in less time."""
+    while len(hashes) > 1:
+        hashes = [
+            sha256(b"\x01" + left + right).digest() for left, right in zip(hashes[::2], hashes[1::2], strict=True)
+        ]
+    return hashes[0]
+
+
 def root_at(size: int, read: HashReader) -> bytes:
     """The root of the first `size` leaves."""
     return root_above(read(nodes_of(0, size)))

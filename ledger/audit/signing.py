@@ -123,7 +123,7 @@ class Signer:
         while self._tree.size < size:
             first, count = self._tree.size, min(PAGE_LEAVES, size - self._tree.size)
             links = await self._reader.on_tree(lambda tree, first=first, count=count: tree.links(first, count))  # type: ignore[misc]
-            self._tiles += self._tree.extend(map(leaf_hash, links))
+            self._tiles += self._tree.extend([leaf_hash(link) for link in links])
             if len(links) < count:
                 raise LogShortened(self.origin, size, self._tree.size)
             if len(self._tiles) >= TILES_AT_ONCE:

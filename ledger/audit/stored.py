@@ -77,8 +77,7 @@ class StoredTree:
         return [bytes(root) for at, (index, root) in enumerate(rows, first) if index == at]
 
     def links(self, first: int, count: int) -> Sequence[bytes]:
-        rows = self._connection.execute(self._queries.links, {"after": first - 1, "limit": count})
-        return [bytes(link) for (link,) in rows]
+        return self._connection.execute(self._queries.links, {"after": first - 1, "limit": count}).scalars().all()
 
     def place_of(self, stream_id: str, seq: int) -> tuple[int, bytes] | None:
         """An event's place in the public order and its link; None while it has none, or if there is no such event."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from ledger.audit.merkle import HASH_BYTES, Node, leaf_hash, root_of
+from ledger.audit.merkle import HASH_BYTES, Node, leaf_hash, root_of_complete
 
 TILE_HEIGHT = 8
 TILE_HASHES = 1 << TILE_HEIGHT
@@ -57,7 +57,7 @@ def tile_of(level: int, index: int, hashes: Sequence[bytes]) -> Tile:
     """A full tile of its 256 hashes."""
     if len(hashes) != TILE_HASHES:
         raise ValueError(f"a tile has {TILE_HASHES} hashes, not {len(hashes)}")
-    return Tile(level, index, root_of(hashes), b"".join(hashes))
+    return Tile(level, index, root_of_complete(hashes), b"".join(hashes))
 
 
 class TileReader:
@@ -75,7 +75,7 @@ class TileReader:
     def _hash(self, node: Node) -> bytes:
         level, above = divmod(node.level, TILE_HEIGHT)
         index, begin = divmod(node.node_index << above, TILE_HASHES)
-        return root_of(self._hashes(Place(level, index))[begin : begin + (1 << above)])
+        return root_of_complete(self._hashes(Place(level, index))[begin : begin + (1 << above)])
 
     def _hashes(self, place: Place) -> Sequence[bytes]:
         """Those of the tile, or those that it has so far."""
@@ -96,7 +96,9 @@ class TileReader:
         below = place.level - 1
         roots = list(self._stored.roots(below, first, count))
         # What was never stored can always be made of the events.
-        roots += [root_of(self._hashes(Place(below, index))) for index in range(first + len(roots), first + count)]
+        roots += [
+            root_of_complete(self._hashes(Place(below, index))) for index in range(first + len(roots), first + count)
+        ]
         return roots
 
 

@@ -21,6 +21,7 @@ from tests.bench import (
     in_memory,
     long_run,
     postgres,
+    proving,
     queue,
     trace,
     whole_ledger,
@@ -39,6 +40,7 @@ MEASUREMENTS = (
     trace,
     long_run,
     whole_ledger,
+    proving,
     postgres,
     following,
 )

@@ -61,7 +61,7 @@ async def measure(folder: Path) -> list[Figure]:
 async def _us_each(ledger: Ledger, prefix: str, runs: int) -> float:
     """How long an event takes, over runs that each wait for their starts, as a harness does."""
     boundaries = EVENTS // runs // EVENTS_PER_BOUNDARY
-    work = [list(_submissions(f"{prefix}-{number}", boundaries)) for number in range(runs)]
+    work = [list(submissions(f"{prefix}-{number}", boundaries)) for number in range(runs)]
     count = sum(len(submission.events) for submissions in work for submission in submissions)
     gc.collect()
     gc.freeze()  # what was made beforehand is not the writer's to look through
@@ -79,7 +79,7 @@ async def _record(ledger: Ledger, submissions: Sequence[Submission]) -> None:
             await result_of(future)
 
 
-def _submissions(run_id: str, boundaries: int) -> Iterator[Submission]:
+def submissions(run_id: str, boundaries: int) -> Iterator[Submission]:
     run = ScriptedRun(run_id, writer_id=run_id)
     yield run.start()
     for number in range(boundaries):

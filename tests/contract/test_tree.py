@@ -40,7 +40,7 @@ async def links_of(ledger):
 async def add_tiles(ledger):
     """Store the tiles of all events."""
     links = await links_of(ledger)
-    tiles = GrowingTree().extend(map(leaf_hash, links))
+    tiles = GrowingTree().extend([leaf_hash(link) for link in links])
     await ledger._engine.tree.add(tiles)
     return tiles
 
@@ -90,7 +90,7 @@ def counted():
 
 
 async def test_tiles_and_checkpoints_may_be_added_by_several_at_once(grown, database):
-    tiles = GrowingTree().extend(map(leaf_hash, await links_of(grown)))
+    tiles = GrowingTree().extend([leaf_hash(link) for link in await links_of(grown)])
     async with await database.open() as other:
         trees = [grown._engine.tree, other._engine.tree] * 4
         await asyncio.gather(*(tree.add(tiles, CHECKPOINT) for tree in trees))
