@@ -20,6 +20,7 @@ from ledger.audit.notes import SigningKey
 from tests.ledger.scripted import ScriptedRun
 
 NOBODY = 65534
+ENDLESS = {"model_calls": 10**9, "tool_calls": 10**9, "run_bytes": 10**12}
 KEY = SigningKey("log.example/1", bytes(32))
 
 
@@ -27,7 +28,7 @@ async def append(pipe: Connection, path: str, run_id: str) -> None:
     """Cross boundaries for ever, and say which are acknowledged, with the link that vouches for them."""
     async with await Ledger.open(path) as ledger:
         run = ScriptedRun(run_id, writer_id=f"w-{run_id}")
-        first = ledger.journal.submit(run.start()).result()
+        first = ledger.journal.submit(run.start(limits=ENDLESS)).result()
         pipe.send((first.last_seq, first.head_link))
         ledger.journal.submit(run.transition("planner"))
         while True:
