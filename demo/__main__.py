@@ -1,4 +1,4 @@
-"""`python -m demo`: the demonstration; `python -m demo serve`: the app, served until it is stopped."""
+"""`python -m demo`: the demonstration; `serve`: the app, until it is stopped; `replay`: a recorded run, once more."""
 
 # Ctrl-C must be quiet from the first moment on, so whatever takes time to import comes later.
 import os
@@ -20,10 +20,12 @@ def main(argv: list[str] | None = None) -> int:
     try:
         console = open_console()
         console.print("· starting", style="dim")
-        from demo.commands import perform
+        from demo.commands import perform, replay
 
         signal.signal(signal.SIGTERM, _stop)
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        if given.command == "replay":
+            return replay(console, given.run, data_folder=given.data, db=given.db)
         return perform(
             given.command, console, data_folder=given.data, log_folder=given.logs, db=given.db, port=given.port
         )

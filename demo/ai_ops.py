@@ -20,7 +20,7 @@ async def check_machine(
     agent: Agent, session_id: str, question: str | None, emit: Emit, *, started: Callable[[RunContext], object]
 ) -> None:
     """Metadata with both ids first, then the report, then done; `RunEnded` if the run does not succeed."""
-    asked = WHOLE_MACHINE_CHECK if question is None else f"{question}\n\n{WHOLE_MACHINE_CHECK}"
+    asked = asked_of(question)
     async with agent.run(session_id, question or WHOLE_MACHINE_CHECK, flow=Flow.AI_OPS.value) as run:
         started(run)
         await emit({"type": "metadata", "sessionId": session_id, "runId": run.run_id})
@@ -37,6 +37,11 @@ async def check_machine(
     )
     await agent.memory.remember(session_id, Turn(asked, report))
     await emit({"type": "done", "data": None})
+
+
+def asked_of(question: str | None) -> str:
+    """What the model is asked, and what the conversation remembers of it."""
+    return WHOLE_MACHINE_CHECK if question is None else f"{question}\n\n{WHOLE_MACHINE_CHECK}"
 
 
 async def _report(trip: Trip, question: str) -> tuple[str, RuleEvaluation]:

@@ -1,4 +1,4 @@
-"""The two commands, from start to a clean end: on success, on failure, on Ctrl-C and on SIGTERM."""
+"""The commands, from start to a clean end: on success, on failure, on Ctrl-C and on SIGTERM."""
 
 import asyncio
 from pathlib import Path
@@ -10,12 +10,16 @@ from rich.console import Console
 from demo.client import Client
 from demo.errors import DemoError
 from demo.launch import demo_served, newest_run
+from demo.replaying import execute_again, run_keys
 from demo.script import FIRST_QUESTION, run_demo
+from demo.settings import ledger_url
 from demo.terminal import complain
 from harness import HarnessError
+from harness.replay import Verdict
 from ledger import LedgerError
 
 FAILED = 1
+UNTOLD = 2
 INTERRUPTED = 130
 """As shells report a program that was stopped by Ctrl-C."""
 
@@ -34,6 +38,19 @@ def perform(command: str, console: Console, **where: Any) -> int:
     except SystemExit as stopped:
         return 0 if serves else int(stopped.code or 0)
     return 0
+
+
+def replay(console: Console, run: str, *, data_folder: Path, db: str | None) -> int:
+    """Execute a recorded run again; 0 if it is the same, 1 if not, 2 if that cannot be told."""
+    try:
+        done = execute_again(ledger_url(data_folder, db), *run_keys(run))
+    except (DemoError, HarnessError, LedgerError, OSError) as error:
+        complain(error)
+        return UNTOLD
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    console.print(str(done), markup=False, soft_wrap=True, style="green" if done.is_same else "red")
+    return {Verdict.SAME: 0, Verdict.DIFFERENT: FAILED, Verdict.CANNOT: UNTOLD}[done.verdict]
 
 
 def keep_serving(console: Console, url: str, ledger_file: Path) -> None:

@@ -109,8 +109,8 @@ class SqliteMemory:
     def _remember(self, session_id: str, turn: Turn) -> None:
         given = {
             "session_id": session_id,
-            "question": _cut(turn.question),
-            "answer": _cut(turn.answer),
+            "question": cut(turn.question),
+            "answer": cut(turn.answer),
             "now_us": self._clock.now_us(),
             "since_us": self._since_us(),
             "turns": MEMORY_TURNS_MAX,
@@ -136,6 +136,7 @@ def _open(path: Path) -> sqlite3.Connection:
     return db
 
 
-def _cut(text: str) -> str:
+def cut(text: str) -> str:
+    """A text as a turn keeps it."""
     clean = text.encode("utf-8", "replace").decode("utf-8")
     return clean if len(clean) <= MEMORY_TEXT_CHARS_MAX else f"{clean[: MEMORY_TEXT_CHARS_MAX - 1]}…"

@@ -117,6 +117,11 @@ CONTENTS = (
         content.c.digest.in_(sa.bindparam("digests", expanding=True)),
     )
 )
+SALTS = sa.select(content.c.digest, content.c.salt).where(
+    content.c.stream_id == sa.bindparam("stream_id"),
+    content.c.digest.in_(sa.bindparam("digests", expanding=True)),
+)
+"""What digests are of, beside the bytes; none where the content was erased."""
 EVENT_COLUMNS = (
     event.c.pos,
     event.c.seq,

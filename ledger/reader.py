@@ -154,6 +154,10 @@ class LedgerReader:
         """Those of the run's contents that have these digests, by digest; `RunNotFound` as for `trace`."""
         return await self._read(reading.contents, _run_keys(session_id, run_id), frozenset(digests))
 
+    async def salts(self, session_id: str, run_id: str, digests: Iterable[str]) -> dict[str, bytes]:
+        """The salts of the digests, of those contents that were not erased; `RunNotFound` as for `trace`."""
+        return await self._read(reading.salts, _run_keys(session_id, run_id), frozenset(digests))
+
     async def system_events(self, after_seq: int = 0, limit: int = 200) -> list[RecordedEvent]:
         """What was decided about the ledger itself after a position of that stream, in order (SPEC D2)."""
         _check_number("after_seq", after_seq, 0, MAX_SAFE_INTEGER)

@@ -104,6 +104,18 @@ def contents(connection: sa.Connection, keys: Keys, digests: Iterable[str]) -> d
     return _contents(connection, keys["stream_id"], digests)
 
 
+def salts(connection: sa.Connection, keys: Keys, digests: Iterable[str]) -> dict[str, bytes]:
+    """The salts of those contents of the run that were not erased; `RunNotFound` as for `trace`."""
+    _head(connection, keys)
+    wanted = sorted(digests)
+    found: dict[str, bytes] = {}
+    for start in range(0, len(wanted), PAGE_DIGESTS):
+        values = {"stream_id": keys["stream_id"], "digests": wanted[start : start + PAGE_DIGESTS]}
+        rows = connection.execute(query.SALTS, values).all()
+        found |= {digest: bytes(salt) for digest, salt in rows if salt is not None}
+    return found
+
+
 def system_events(connection: sa.Connection, after_seq: int, limit: int) -> list[RecordedEvent]:
     """The events of the ledger's own stream after a position."""
     return _events(connection, SYSTEM_STREAM, after_seq, limit)

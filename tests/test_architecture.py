@@ -32,7 +32,17 @@ TOP_LEVEL = {
 
 HARNESS_MAY_IMPORT = {"harness", "pydantic"} | sys.stdlib_module_names
 HARNESS_ADAPTERS_MAY_IMPORT = HARNESS_MAY_IMPORT | {"openai"}
-LEDGER_MAY_IMPORT_OF_HARNESS = {"budget", "clock", "content", "errors", "events", "ids", "journal", "state"}
+LEDGER_MAY_IMPORT_OF_HARNESS = {
+    "budget",
+    "clock",
+    "content",
+    "errors",
+    "events",
+    "ids",
+    "journal",
+    "recording",
+    "state",
+}
 
 # In pieces, or this file would name what none may name.
 REGISTRY_HOSTS = [

@@ -104,6 +104,19 @@ class Limits(ScopeLimits):
 
     required: ClassVar[tuple[str, ...]] = _FIGURES[:6]
 
+    @classmethod
+    def from_map(cls, recorded: Mapping[str, int]) -> Limits:
+        """The limits that `as_map` gave, such as those of a run's beginning on record."""
+        figures = {name.removeprefix(OBSERVED): limit for name, limit in recorded.items()}
+        tools = {name: limit for name, limit in figures.items() if name.startswith("tool:")}
+        plain = {name: limit for name, limit in figures.items() if name not in tools and name != "tool_default"}
+        return cls(
+            **plain,
+            per_tool={name.removeprefix("tool:"): limit for name, limit in tools.items()},
+            per_tool_default=figures.get("tool_default"),
+            observe={name.removeprefix(OBSERVED) for name in recorded if name.startswith(OBSERVED)},
+        )
+
 
 def _check_observe(observe: object, figures: Mapping[str, int]) -> frozenset[str]:
     if isinstance(observe, str | Mapping) or not isinstance(observe, Collection):

@@ -137,6 +137,9 @@ def wait_until_handled(pid):
         ("{demo} >&-", 1, "standard output is closed"),
         ("{demo} --port 99999", 2, "must be a whole number from 0 to 65535"),
         ("{demo} --port=-1", 2, "must be a whole number from 0 to 65535"),
+        ("{demo} replay", 2, "replay takes the run as SESSION/RUN, and no other command does"),
+        ("{demo} serve s-1/r-1", 2, "replay takes the run as SESSION/RUN, and no other command does"),
+        ("{demo} replay s-1/r-1", 2, "runs.db"),
         ("PYTHONIOENCODING=ascii {demo} --logs /nowhere", 1, "there is no log folder"),
     ],
 )

@@ -82,6 +82,15 @@ def test_an_observed_limit_is_told_apart_in_the_map():  # D13
     assert hash(made) == hash(limits(per_tool={"grep": 2}, observe=["tool_default", "tool:grep", "model_calls"]))
 
 
+def test_limits_are_made_again_of_their_map():
+    for made in (
+        limits(),
+        limits(per_tool_default=None, cost_micros=7, repeated_calls=2),
+        limits(per_tool={"grep": 2, "tool:x": 3}, observe={"model_calls", "tool:grep", "tool_default"}),
+    ):
+        assert Limits.from_map(made.as_map()) == made
+
+
 @pytest.mark.parametrize(
     ("changed", "resource", "crossing"),
     [
