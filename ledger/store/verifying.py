@@ -17,10 +17,12 @@ from ledger.errors import LedgerUnreadable, RunNotFound
 from ledger.rebuild import empty_projections
 from ledger.store import statements
 from ledger.store.probe import connect_to_read, require_current
+from ledger.store.rules import rules_made, rules_of
 from ledger.verifying.chain import COLUMNS
 from ledger.verifying.contents import Kept
 from ledger.verifying.findings import FINDINGS_MAX, Finding, Tally
 from ledger.verifying.meta import check_meta
+from ledger.verifying.rules import check_rules
 from ledger.verifying.sharing import Share, divide
 from ledger.verifying.stream import StreamCheck
 
@@ -137,7 +139,7 @@ def _pages(cursor: sqlite3.Cursor, size: int) -> Iterator[list[tuple[Any, ...]]]
 
 
 def _whole(ledger: sqlite3.Connection) -> tuple[Finding, ...]:
-    findings = check_meta(dict(ledger.execute(READ_META)))
+    findings = [*check_meta(dict(ledger.execute(READ_META))), *check_rules(rules_made(), rules_of(ledger))]
     count, first, last = ledger.execute(POSITIONS).fetchone()
     if (first, last) != (1, count):
         findings.append(Finding("position_gap", f"{count} events have positions from {first} to {last}"))

@@ -83,8 +83,10 @@ async def at_revision(path, fresh, connect):
         migrate(fresh, revision)
         connection = connect(fresh)
         connection.execute("ATTACH ? AS newer", (str(path),))
+        (rule,) = connection.execute("SELECT sql FROM sqlite_schema WHERE name = 'ledger_meta_delete'").fetchone()
         connection.execute("DROP TRIGGER ledger_meta_delete")
         connection.execute("DELETE FROM ledger_meta")
+        connection.execute(rule)
         for table in COPIED:
             columns = ", ".join(row[1] for row in connection.execute(f"PRAGMA main.table_info({table})"))
             connection.execute(f"INSERT INTO main.{table} ({columns}) SELECT {columns} FROM newer.{table} ORDER BY 1")

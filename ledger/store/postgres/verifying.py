@@ -17,15 +17,18 @@ from ledger.store import statements as sqlite_statements
 from ledger.store.postgres import statements
 from ledger.store.postgres.faults import FAULTS, unusable
 from ledger.store.postgres.place import PostgresPlace, place_at
+from ledger.store.postgres.placed import check_places
 from ledger.store.postgres.probe import READ_META, require_current
 from ledger.store.postgres.reads import READ_ONLY
 from ledger.store.postgres.rebuilding import RUNS_OF_SESSION, numbered
+from ledger.store.postgres.rules import rules_made, rules_of
 from ledger.store.verifying import PAGE_EVENTS, PAGE_ROWS, STREAMS
 from ledger.verifying.chain import COLUMNS
 from ledger.verifying.contents import Kept
 from ledger.verifying.findings import FINDINGS_MAX, Finding, Tally
 from ledger.verifying.meta import check_meta
 from ledger.verifying.rows import Table
+from ledger.verifying.rules import check_rules
 from ledger.verifying.sharing import Share, divide
 from ledger.verifying.stream import StreamCheck
 
@@ -96,7 +99,9 @@ class PostgresVerifiable:
             for find, _ in sqlite_statements.STRAYS
             for (key,) in await self._connection.fetch(numbered(find), "", FINDINGS_MAX)
         ]
-        return (*check_meta(dict(await self._connection.fetch(READ_META))), *strays)
+        meta = check_meta(dict(await self._connection.fetch(READ_META)))
+        rules = check_rules(rules_made(), await rules_of(self._connection))
+        return (*meta, *rules, *await check_places(self._connection), *strays)
 
     async def _check_stream(self, stream_id: str, tally: Tally) -> None:
         async with self._connection.transaction(isolation="repeatable_read", readonly=True):
