@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -30,15 +30,29 @@ FROM pg_trigger JOIN ours ON ours.oid = tgrelid WHERE tgisinternal AND tgenabled
 
 
 @cache
+def _forms() -> Mapping[str, Sequence[str]]:
+    """Each rule as it is written: as migrations made it first, then as it is once a dump of it was restored."""
+    forms: dict[str, list[str]] = {}
+    text = (files("ledger.store.postgres") / "rules.txt").read_text("utf-8")
+    for line in text.splitlines():
+        rule, how = line.split("\t")
+        forms.setdefault(rule, []).append(how)
+    return forms
+
+
+@cache
 def rules_made() -> Mapping[str, str]:
     """What all migrations make of an empty schema."""
-    text = (files("ledger.store.postgres") / "rules.txt").read_text("utf-8")
-    return dict(line.split("\t") for line in text.splitlines())
+    return {rule: forms[0] for rule, forms in _forms().items()}
 
 
 async def rules_of(connection: asyncpg.Connection[Any]) -> dict[str, str]:
-    """What there is; of what migrations did not make, only what would be in the way."""
+    """What there is, as if migrations had made it just now; of what they did not make, only what is in the way."""
     rules = {str(rule): str(how) for rule, how in await connection.fetch(READ_RULES)}
-    made = rules_made()
-    in_the_way = tuple(f"trigger {name}." for name in {rule.split()[1].partition(".")[0] for rule in made})
-    return {rule: how for rule, how in rules.items() if rule in made or rule.startswith((*in_the_way, "keys "))}
+    forms = _forms()
+    in_the_way = tuple(f"trigger {name}." for name in {rule.split()[1].partition(".")[0] for rule in forms})
+    return {
+        rule: forms[rule][0] if how in forms.get(rule, ()) else how
+        for rule, how in rules.items()
+        if rule in forms or rule.startswith((*in_the_way, "keys "))
+    }
