@@ -67,7 +67,7 @@ async def test_it_hears_how_many_events_it_has_looked_at(recorded, database):
 LOSE_BYTES = "UPDATE content SET state = 'digest_only', data = NULL WHERE stream_id = 'r:run-1' AND data IS NOT NULL"
 ADD_CONTENT = (
     "INSERT INTO content (stream_id, digest, salt, size_bytes, media_type, state)"
-    " SELECT stream_id, 'f' || substr(digest, 2), salt, size_bytes, media_type, 'digest_only' FROM content"
+    " SELECT stream_id, substr(digest, 2) || 'g', salt, size_bytes, media_type, 'digest_only' FROM content"
     " WHERE stream_id = 'r:run-1' AND digest = (SELECT max(digest) FROM content WHERE stream_id = 'r:run-1')"
 )
 SPOILED = {
