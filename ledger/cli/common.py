@@ -6,7 +6,9 @@ import asyncio
 import contextlib
 import dataclasses
 import functools
+import os
 import sys
+import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec
@@ -29,6 +31,10 @@ EXIT_NOT_FOUND = 1
 """There is no such run, or a rebuild found differences."""
 EXIT_UNUSABLE = 2
 """The command was used wrongly, or the ledger cannot be used."""
+EXIT_INTERRUPTED = 130
+"""As shells report a program that was stopped by Ctrl-C."""
+INTERRUPTED_GRACE_S = 2.0
+"""For how long a command that was interrupted may still be at what it was doing."""
 
 FOUND_WRONG = (
     RunNotFound,
@@ -157,4 +163,17 @@ def table(rows: list[list[str]], *, indent: str = "") -> str:
 
 
 async def _as_coroutine(awaitable: Awaitable[None]) -> None:
-    await awaitable
+    try:
+        await awaitable
+    except asyncio.CancelledError:
+        # A thread that waits for another process would keep this one for as long. It can be left as if it were killed,
+        # which leaves nothing half done.
+        leaving = threading.Timer(INTERRUPTED_GRACE_S, _leave)
+        leaving.daemon = True
+        leaving.start()
+        raise
+
+
+def _leave() -> None:
+    click.echo("Interrupted", err=True)
+    os._exit(EXIT_INTERRUPTED)

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from ledger import Ledger
-from ledger.migrate import lock_of
+from ledger.migrate import OPEN_TIMEOUT_S, lock_of
 from tests.ledger import commands as cli
 from tests.ledger.scripted import ScriptedRun
 
@@ -94,18 +94,19 @@ def test_the_doctor_names_what_needs_attention_and_where_settings_come_from(call
     assert json.loads(call(cli.doctor, "--db", recorded, "--json").stdout)["needs_attention"] is True
 
 
-def test_a_command_that_is_interrupted_says_so_and_not_that_something_is_wrong(recorded):
+@pytest.mark.parametrize("command", ["migrate", "rebuild"])
+def test_a_command_that_is_interrupted_says_so_and_not_that_something_is_wrong(recorded, command):
     tachograph = shutil.which("tachograph", path=Path(sys.executable).parent)
     lock = lock_of(recorded)
     with lock.held(5):
         waiting = subprocess.Popen(
-            [tachograph, "migrate", "--db", recorded], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [tachograph, command, "--db", recorded], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         until_s = time.monotonic() + 30
         while not any(file.path == str(lock.path) for file in psutil.Process(waiting.pid).open_files()):
             assert time.monotonic() < until_s
             time.sleep(0.01)
         waiting.send_signal(signal.SIGINT)
-        assert waiting.communicate(timeout=30) == ("", "Interrupted\n")
+        assert waiting.communicate(timeout=OPEN_TIMEOUT_S / 2) == ("", "Interrupted\n")
     assert waiting.returncode == 130
     lock.close()
