@@ -24,8 +24,8 @@ from ledger.requests import OnRequest, Requests
 
 log = logging.getLogger(__name__)
 
-CROWDED_APPENDS = 4_096
-"""Where more wait, what comes keeps only its bytes meanwhile; boundaries under way alone, with both ends, are fewer."""
+CROWDED_APPENDS = 2_048
+"""Where more wait, what comes keeps only its bytes meanwhile. All boundaries under way have no more, with both ends."""
 
 
 @dataclass(frozen=True, slots=True)

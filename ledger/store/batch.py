@@ -14,7 +14,7 @@ from ledger.deciding import Draft, RunHead, Setting, StoredEvent, StreamRow
 from ledger.failpoints import reached
 from ledger.store import statements
 from ledger.store.heads import RunHeads
-from ledger.store.rows import write_changes, write_rows
+from ledger.store.rows import insert_rows, write_changes, write_rows
 
 
 class _InTransaction:
@@ -89,11 +89,11 @@ class Batch(Draft):
                 new.append(row)
             else:
                 moved.append((row.head_seq, row.head_link, stream_id))
-        write_rows(self.connection, statements.INSERT_STREAM, new)
+        insert_rows(self.connection, statements.INSERT_STREAM, new)
         events = [(pos, *event) for pos, event in enumerate(self.events, self._last_pos + 1)]
-        write_rows(self.connection, statements.INSERT_EVENT, events)
+        insert_rows(self.connection, statements.INSERT_EVENT, events)
         reached("between rows")
-        write_rows(self.connection, statements.INSERT_CONTENT, self.contents)
+        insert_rows(self.connection, statements.INSERT_CONTENT, self.contents)
         write_rows(self.connection, statements.MOVE_STREAM, moved)
         write_rows(self.connection, statements.UPDATE_STREAM, disowned)
         write_changes(self.connection, self.changes)

@@ -42,12 +42,15 @@ WAL_WAIT_S = 0.05
 WAL_WARN_BYTES = 256 * 1024 * 1024
 """one of this size is told of, since a reader that stays in the midst of reading keeps it."""
 
+UNDO_IN_MEMORY = "PRAGMA temp_store = MEMORY"
+"""What a statement of many rows would need to take them back goes to no file."""
 PRAGMAS = (
     "PRAGMA synchronous = FULL",
     "PRAGMA wal_autocheckpoint = 0",
     "PRAGMA foreign_keys = ON",
     "PRAGMA secure_delete = ON",
     "PRAGMA trusted_schema = OFF",
+    UNDO_IN_MEMORY,
 )
 
 
@@ -139,9 +142,13 @@ class SqliteStore:
         """Write the file anew with nothing in it but what the tables hold; others wait meanwhile."""
         with self._held(self._lock_timeout_s):
             try:
+                # The copy is as large as the file, and is not for memory.
+                self._connection.execute("PRAGMA temp_store = FILE")
                 self._connection.execute("VACUUM")
             except sqlite3.Error as error:
                 raise unavailable(error) from error
+            finally:
+                self._connection.execute(UNDO_IN_MEMORY)
 
     def close(self) -> None:
         """Checkpoint and close, under the lock, since the last connection to close checkpoints by itself."""

@@ -8,6 +8,7 @@ import pytest
 from harness.errors import LedgerUnavailable
 from ledger import ConstraintViolated, Ledger, remembered
 from ledger.store import heads, sqlite
+from ledger.store.rows import insert_rows
 from tests.ledger.blank import blank_at
 from tests.ledger.scripted import ScriptedRun
 from tests.ledger.tables import dump
@@ -28,6 +29,16 @@ async def test_two_ledgers_that_take_turns_on_one_run_both_know_where_it_stands(
         assert positions == [position for round_no in range(10) for position in (4 * round_no + n for n in (3, 4, 5))]
         owner.journal.submit(run.end("CANCELLED", "USER_REQUESTED")).result()
         assert (await other.rebuild()).is_clean
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, 8, 9, 255, 256, 257, 1_000])
+def test_any_number_of_rows_is_inserted_in_their_order(count):
+    connection = sqlite3.connect(":memory:")
+    connection.execute("CREATE TABLE said (pos INTEGER PRIMARY KEY, what TEXT)")
+    rows = [(pos, f"word {pos}") for pos in range(count)]
+    insert_rows(connection, "INSERT INTO said (pos, what) VALUES (?, ?) ON CONFLICT (pos) DO NOTHING", rows)
+    assert connection.execute("SELECT pos, what FROM said ORDER BY rowid").fetchall() == rows
+    connection.close()
 
 
 async def test_a_run_that_was_forgotten_is_folded_again_from_its_events(ledger, plain, monkeypatch):
