@@ -6,22 +6,13 @@ import logging
 from collections import OrderedDict
 from collections.abc import Iterable
 from concurrent.futures import Future
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from harness.errors import LedgerUnavailable
 from harness.journal import Recorded
 from ledger.prepared import Append
 
 log = logging.getLogger(__name__)
-
-T = TypeVar("T")
-
-
-class Promise(Future[T]):
-    """A future that whoever waits for it cannot cancel."""
-
-    def cancel(self) -> bool:
-        return False
 
 
 class Waiting(NamedTuple):
