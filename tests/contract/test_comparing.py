@@ -72,6 +72,9 @@ async def test_what_is_added_missing_or_different_is_told_of_its_boundary(ledger
         ("limit model_calls", "9", "12"),
     ]
     assert ("input_tokens", 12, 15) in found.usage
+    back = await compare(ledger.reader, B, A)
+    assert [(each.what, each.b, each.a) for each in back.differences] == list(found.differences)
+    assert (back.count("only_a"), back.count("only_b"), back.count("different")) == (1, 1, 3)
     assert not found.is_same
 
 

@@ -142,6 +142,7 @@ def test_an_agent_may_be_named_with_its_version(path):
         (("--from", "2027-01-15T08:00:00", "--to", "2027-01-16", "--json"), "from must say its offset from UTC"),
         ((*DAY, "--zone", "Mars/Olympus", "--json"), "zone is not known here"),
         ((*DAY, "--sample", "1001", "--json"), "1001 is not in the range"),
+        ((*DAY, "-o", "/no/such/folder/r.html"), "/no/such/folder/r.html cannot be written (No such file"),
     ],
 )
 def test_wrong_use_is_one_line_and_nothing_is_written(path, args, said):

@@ -18,6 +18,7 @@ from ledger.audit.report.sampling import SAMPLE_MAX
 from ledger.cli.common import command, db_option, json_option, plain, print_json
 from ledger.reader import LedgerReader
 from ledger.words.format import count, plural
+from viewer.cli import NotTried
 from viewer.report.page import render
 from viewer.report.zones import Zone
 
@@ -99,7 +100,10 @@ def _replacing(path: Path | None) -> Iterator[BinaryIO | None]:
     if path is None:
         yield None
         return
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    except OSError as error:
+        raise NotTried(f"{path} cannot be written ({error.strerror})") from error
     try:
         with os.fdopen(descriptor, "wb") as file:
             yield file

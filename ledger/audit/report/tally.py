@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import unquote
 
 from ledger.audit.report.records import Figures
 
@@ -68,7 +69,7 @@ class Tally:
             case "retry.refused":
                 self.count("retries_refused", fields["reason"])
             case "hidden_retry.detected":
-                self.count("hidden_retries", fields["boundary"].split("/")[-3])
+                self.count("hidden_retries", unquote(fields["boundary"].split("/")[-3]))
             case "scope.exhausted":
                 self.count("scopes_exhausted", fields["resource"])
             case "cancellation.requested":
