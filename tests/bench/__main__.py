@@ -23,6 +23,7 @@ from tests.bench import (
     postgres,
     proving,
     queue,
+    stepping,
     trace,
     whole_ledger,
 )
@@ -39,6 +40,7 @@ MEASUREMENTS = (
     burst,
     trace,
     long_run,
+    stepping,
     whole_ledger,
     proving,
     postgres,

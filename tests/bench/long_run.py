@@ -27,7 +27,7 @@ async def measure(folder: Path) -> list[Figure]:
         for events, run in runs.items():
             ledger.journal.submit(run.start())
             for _ in range(events // EVENTS_PER_BOUNDARY // BOUNDARIES_AT_ONCE):
-                last = ledger.journal.submit(_boundaries(run))
+                last = ledger.journal.submit(boundaries(run))
             last.result()
     async with await LedgerReader.open(path) as reader:
         await _peak_mb(reader, runs[SHORT])  # what is made once, and remembered
@@ -36,7 +36,7 @@ async def measure(folder: Path) -> list[Figure]:
     return [figure(name, "MB", long_mb, reference, short_mb, goal=1.5)]
 
 
-def _boundaries(run: ScriptedRun) -> Submission:
+def boundaries(run: ScriptedRun) -> Submission:
     """Many boundaries in one append."""
     parts: list[Submission] = []
     for _ in range(BOUNDARIES_AT_ONCE):

@@ -91,6 +91,8 @@ def test_what_vouches_for_it_is_said_and_so_is_that_nothing_does(report):
     signed = Seen(render(replace(report, keys=(key,), checkpoint=checkpoint), Zone.named("UTC"))).text
     assert "f" * 64 in signed
     assert "a" * 64 in signed
+    assert "tachograph export --from 1970-01-01T00:00:00.000000Z --to" in signed
+    assert "tachograph export" not in plain
     assert "The last 2 events, which no checkpoint vouches for yet." in signed
 
 

@@ -26,13 +26,18 @@ def render(report: Report, zone: Zone) -> str:
         sections=sections(report),
         usage=usage(report),
         again=_again(report),
+        bundle=shlex.join(["tachograph", "export", *_period(report), "-o", "period.bundle", "--db", "LEDGER"]),
     )
+
+
+def _period(report: Report) -> list[str]:
+    return ["--from", instant(report.wanted.from_us), "--to", instant(report.wanted.to_us)]
 
 
 def _again(report: Report) -> str:
     """The command that makes this report anew."""
     wanted = report.wanted
-    words = ["tachograph", "report", "--from", instant(wanted.from_us), "--to", instant(wanted.to_us)]
+    words = ["tachograph", "report", *_period(report)]
     if wanted.agent is not None:
         words += ["--agent", wanted.agent + (f"@{wanted.agent_version}" if wanted.agent_version else "")]
     words += ["--sample", str(len(report.sample)), "--seed", report.sample_seed]
