@@ -268,6 +268,6 @@ async def test_what_fails_on_the_way_out_leaves_no_file_and_the_database_as_it_w
     await (await Ledger.open(grown)).close()
 
 
-async def test_from_one_database_to_another_pg_dump_copies(grown, postgres_url):
+async def test_from_one_database_to_another_pg_dump_copies(postgres_url):
     with pytest.raises(UnsupportedUrl, match="pg_dump"):
-        await copy(grown, postgres_url)
+        await copy(postgres_url, postgres_url + "2")

@@ -44,12 +44,12 @@ async def source(postgres_server):
     postgres_server.drop_database(name)
 
 
-@pytest.fixture(params=["another cluster", "the same cluster"])
+@pytest.fixture
 def restored(request, source, postgres_server, other_server):
-    """The address of the database that a dump was restored into."""
+    """The address of the database that a dump was restored into, in another cluster unless a test names one."""
     _, name = source
     dump = postgres_server.dump(name)
-    server = other_server if request.param == "another cluster" else postgres_server
+    server = postgres_server if getattr(request, "param", None) == "the same cluster" else other_server
     restored = server.restore(dump)
     yield server.url(restored)
     server.drop_database(restored)
@@ -72,6 +72,7 @@ def rows(url, statement):
     return found
 
 
+@pytest.mark.parametrize("restored", ["another cluster", "the same cluster"], indirect=True)
 async def test_what_was_restored_is_whole_and_can_be_read_but_not_written(restored):
     assert (await verify(restored)).findings == ()
     async with await LedgerReader.open(restored) as reader:
