@@ -59,6 +59,8 @@ class Standing:
     left_us: int
     """Of the deadline; 0 once it has passed."""
     budgets: tuple[Budget, ...]
+    currency: str | None
+    """What `cost_micros` are millionths of."""
     usage_unknown_count: int
     cost_unknown_count: int
     refused: str | None
@@ -119,6 +121,7 @@ def standing(moment: Moment) -> Standing:
         timeout_us=state.timeout_us,
         left_us=max(0, state.timeout_us - elapsed_us),
         budgets=tuple(_budgets(state.limits, state.usage, reserved_in(state))),
+        currency=run.started.currency,
         usage_unknown_count=state.usage_unknown_count,
         cost_unknown_count=state.cost_unknown_count,
         refused=None if state.refusal is None else state.refusal.resource,

@@ -41,11 +41,15 @@ def screen(moment: Moment, run: Standing, changes: Sequence[Change], event_count
         "",
         *_state(run),
         "",
-        table([["RESOURCE", "USED", "LIMIT", ""], *(_row(each) for each in run.budgets)]),
+        table([["RESOURCE", "USED", "LIMIT", ""], *(_row(each, run.currency) for each in run.budgets)]),
     ]
     for scope in run.scopes:
         title = f"scope {visible(scope.name)}{', exhausted' if scope.exhausted else ''}"
-        lines += ["", title, *([table([_row(each) for each in scope.budgets], indent="  ")] if scope.budgets else [])]
+        lines += [
+            "",
+            title,
+            *([table([_row(each, run.currency) for each in scope.budgets], indent="  ")] if scope.budgets else []),
+        ]
     return "\n".join(lines)
 
 
@@ -87,11 +91,12 @@ def _names(attempts: Sequence[Attempt]) -> str:
     return ", ".join(visible(attempt.name) for attempt in attempts) or "-"
 
 
-def _row(budget: Budget) -> list[str]:
+def _row(budget: Budget, currency: str | None) -> list[str]:
     key = budget.resource
+    label = resource(key) + (f", {currency}" if key == "cost_micros" and currency else "")
     reserved = f" ({amount(key, budget.reserved)} reserved)" if budget.reserved else ""
     limit = "-" if budget.limit is None else f"{amount(key, budget.limit)}{' observed' if budget.is_observed else ''}"
-    return [visible(resource(key)), f"{amount(key, budget.used)}{reserved}", limit, _bar(budget)]
+    return [visible(label), f"{amount(key, budget.used)}{reserved}", limit, _bar(budget)]
 
 
 def _bar(budget: Budget) -> str:
