@@ -11,6 +11,7 @@ import orjson
 from harness.events import Event
 from ledger.stored_events import events_of
 from ledger.verifying.findings import Problem
+from ledger.verifying.form import check_form
 
 
 class Unknown(SimpleNamespace):
@@ -27,6 +28,8 @@ def read_events(bodies: Sequence[bytes], found: Callable[[Problem, str, int], No
     try:
         events = events_of(bodies)
         if len(events) == len(bodies):
+            for event, body in zip(events, bodies, strict=True):
+                check_form(event, body)
             return events
     except ValueError:
         # One of them, and which one is seen below.
@@ -34,7 +37,10 @@ def read_events(bodies: Sequence[bytes], found: Callable[[Problem, str, int], No
     said: list[Said] = []
     for seq, body in enumerate(bodies, first_seq):
         try:
-            said += events_of([body]) or [Unknown(**orjson.loads(body))]
+            known = events_of([body])
+            for event in known:
+                check_form(event, body)
+            said += known or [Unknown(**orjson.loads(body))]
         except (ValueError, TypeError) as error:
             found("event_unreadable", str(error).partition("\n")[0], seq)
             break
