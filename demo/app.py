@@ -16,7 +16,8 @@ from demo.tools import READ_ONLY, Sources
 from demo.tools.errors import failure_type
 from harness import Harness, RandomIds, SystemWallClock
 from harness.adapters import openai as openai_adapter
-from ledger import Ledger
+from ledger import Ledger, Signing
+from ledger.audit.keyring import found_or_made
 from viewer.app import create_app
 from viewer.metrics import Metrics
 
@@ -29,7 +30,10 @@ async def open_app(settings: Settings) -> AsyncIterator[Starlette]:
     client = openai_adapter.make_async_client(
         base_url=provider.base_url, api_key=provider.api_key, timeout_s=settings.model_timeout_s
     )
-    async with await Ledger.open(settings.db_url, session_ttl_s=MEMORY_TTL_S) as ledger, client:
+    # Whoever has the public half of this key can tell whether the record was changed.
+    key = found_or_made(settings.key_path, f"demo.tachograph/{ids.writer_id()}", ids)
+    opening = Ledger.open(settings.db_url, session_ttl_s=MEMORY_TTL_S, signing=Signing(key=key))
+    async with await opening as ledger, client:
         with closing(SqliteMemory(settings.memory_path, clock)) as memory:
             agent = Agent(
                 harness=Harness(

@@ -10,6 +10,8 @@ from demo.bounds import CHAT_LIMITS, CHAT_TIMEOUT_S, MODEL_TIMEOUT_S
 from demo.errors import DemoError
 from demo.offline_model import MODEL_NAME
 from harness import Limits
+from ledger.audit.keyring import default_key_path
+from ledger.store.place import path_of
 
 NO_KEY = "none"
 """Sent where no key is set: servers on this machine ask for none."""
@@ -45,6 +47,11 @@ class Settings:
     @property
     def memory_path(self) -> Path:
         return self.data_folder / "memory.db"
+
+    @property
+    def key_path(self) -> Path:
+        """Where the ledger's commands look for it, too."""
+        return default_key_path(path_of(self.db_url))
 
 
 def ledger_url(data_folder: Path, given: str | None, environ: Mapping[str, str] = os.environ) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -112,8 +113,9 @@ class Ledger(Forgetting, Proving):
         return self._engine.reader
 
     def measures(self) -> Measures:
-        """What its writer has counted since it was opened: latencies, batches, failures, and what waits."""
-        return self._engine.writer.measures()
+        """What was counted since it was opened: latencies, batches, failures, what waits, and checkpoints."""
+        signing = None if self._checkpoints is None else self._checkpoints.measures()
+        return replace(self._engine.writer.measures(), signing=signing)
 
     @property
     def followers(self) -> Followers:

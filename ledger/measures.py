@@ -32,6 +32,18 @@ class Load(NamedTuple):
     permits_waiting: int
 
 
+class SigningMeasures(NamedTuple):
+    """What was counted of checkpoints."""
+
+    size: int
+    """Events under the last checkpoint; 0 before the first."""
+    signed_us: int | None
+    """When it was signed."""
+    signed_count: int
+    refused: Mapping[str, int]
+    """Checkpoints that were not signed or not stored, by the error's code."""
+
+
 @dataclass(frozen=True, slots=True)
 class Measures:
     """All of it, since the ledger was opened."""
@@ -43,6 +55,8 @@ class Measures:
     """Appends of one run or of all, in one transaction."""
     failed: Mapping[str, int]
     """Appends that were refused or lost, by the error's code."""
+    signing: SigningMeasures | None = None
+    """None without a key."""
 
 
 class Meter:

@@ -19,7 +19,7 @@ from ledger.unfolded import Statement
 # Who gives no key needs nothing of what signing takes.
 if TYPE_CHECKING:
     from ledger.audit.checkpoint import SignedCheckpoint
-    from ledger.audit.checkpoints import Checkpoints, SigningMeasures
+    from ledger.audit.checkpoints import Checkpoints
     from ledger.audit.receipts import Receipt
     from ledger.audit.signing import Progress, Signing
 
@@ -69,10 +69,6 @@ class Proving:
         from ledger.audit.receipts import receipt_of
 
         return await receipt_of(self.reader, self._checkpoints, session_id, run_id, timeout_s)
-
-    def signing_measures(self) -> SigningMeasures | None:
-        """What was counted of checkpoints since the ledger was opened; None without a key."""
-        return None if self._checkpoints is None else self._checkpoints.measures()
 
     async def _begin_signing(self, url: str | Path, signing: Signing) -> None:
         """Sign from now on; `KeyFileError` or `RevokedKey` if the key cannot be used."""

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ledger.measures import Histogram, Measures
+from ledger.measures import Histogram, Measures, SigningMeasures
 from ledger.records import Vitals
 
 if TYPE_CHECKING:
@@ -89,6 +89,8 @@ class Metrics:
         for code, count in sorted(measures.failed.items()):
             failed.add_metric([code], count)
         yield failed
+        if measures.signing is not None:
+            yield from _of_signing(measures.signing)
         load = measures.load
         yield _gauge("tachograph_queue_appends", "Appends that wait to be written.", load.queue_appends)
         yield _gauge("tachograph_queue_bytes", "Their bytes.", load.queue_bytes)
@@ -130,6 +132,19 @@ class _Collected:
 
     def collect(self) -> list[Metric]:
         return self._metrics
+
+
+def _of_signing(signing: SigningMeasures) -> Iterator[Metric]:
+    from prometheus_client.core import CounterMetricFamily
+
+    yield _gauge("tachograph_checkpoint_events", "Events under the last signed checkpoint.", signing.size)
+    if signing.signed_us is not None:
+        yield _gauge("tachograph_checkpoint_time_seconds", "When it was signed, since 1970.", signing.signed_us / 1e6)
+    yield CounterMetricFamily("tachograph_checkpoints_signed", "Checkpoints signed.", value=signing.signed_count)
+    refused = CounterMetricFamily("tachograph_checkpoints_refused", "Not signed or not stored.", labels=["code"])
+    for code, count in sorted(signing.refused.items()):
+        refused.add_metric([code], count)
+    yield refused
 
 
 def _of_ledger(vitals: Vitals) -> Iterator[Metric]:

@@ -11,7 +11,6 @@ import logging
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 from harness.clock import WallClock
 from harness.errors import HarnessError
@@ -20,6 +19,7 @@ from ledger.audit.signing import Progress, Signer, Signing
 from ledger.audit.store import TreeStore
 from ledger.audit.stored import StoredCheckpoint
 from ledger.errors import LedgerError
+from ledger.measures import SigningMeasures
 from ledger.reader import LedgerReader
 from ledger.store.postgres.thread import LoopThread
 
@@ -32,18 +32,6 @@ PLACED_POLLS = 100
 PLACED_POLL_S = 0.02
 """and how long it waits in between."""
 CLOSE_TIMEOUT_S = 30.0
-
-
-class SigningMeasures(NamedTuple):
-    """What was counted since the ledger was opened."""
-
-    size: int
-    """Events under the last checkpoint; 0 before the first."""
-    signed_us: int | None
-    """When it was signed."""
-    signed_count: int
-    refused: dict[str, int]
-    """Checkpoints that were not signed or not stored, by the error's code."""
 
 
 @dataclass(slots=True)

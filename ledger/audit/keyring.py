@@ -34,7 +34,7 @@ async def create_key(
     """A new key in a new file; `KeyFileError` where a key that is in use lies there."""
     known = await known_keys(ledger.reader)
     name = origin or default_origin(await ledger.reader.ledger_id())
-    key = _found_or_made(path, name, ids)
+    key = found_or_made(path, name, ids)
     # One that nobody has heard of was made by somebody who then died.
     if key.verifier.key_id in known or key.name != name:
         raise KeyFileError(path, "exists already, and a key is never overwritten")
@@ -48,7 +48,7 @@ async def rotate_key(
     """The key that was in the file, of which only the public half is kept, and the one that is there from now on."""
     old = read_key_file(path)
     coming = path.with_name(f"{path.name}.next")
-    new = _found_or_made(coming, origin or old.name, ids)
+    new = found_or_made(coming, origin or old.name, ids)
     if origin not in (None, new.name):
         raise KeyFileError(coming, f"is that of a rotation to {new.name}, which was not finished: finish it first")
     _retire(path, old.verifier)
@@ -101,7 +101,8 @@ def _retire(path: Path, key: VerifierKey) -> None:
         raise KeyFileError(_retired_path(path), f"cannot be added to ({error.strerror})") from error
 
 
-def _found_or_made(path: Path, name: str, ids: IdSource) -> SigningKey:
+def found_or_made(path: Path, name: str, ids: IdSource) -> SigningKey:
+    """The key in the file, which is made, with that name, where there is none."""
     if path.exists():
         return read_key_file(path)
     key = SigningKey(name, ids.salt())

@@ -84,7 +84,7 @@ async def test_where_nothing_has_come_there_is_nothing_new_to_sign(signed, ancho
 
 async def test_the_end_of_a_run_has_a_checkpoint_soon_and_many_ends_have_one(signed, anchor):
     await signed.checkpoint()
-    before = signed.signing_measures()
+    before = signed.measures().signing
     for number in range(20):
         for submission in ScriptedRun(f"run-{number + 2}", writer_id=f"w{number + 2}").whole():
             last = signed.journal.submit(submission)
@@ -92,10 +92,10 @@ async def test_the_end_of_a_run_has_a_checkpoint_soon_and_many_ends_have_one(sig
     size, _ = await root_now(signed)
 
     async def is_covered():
-        return signed.signing_measures().size >= size
+        return signed.measures().signing.size >= size
 
     await eventually(is_covered)
-    after = signed.signing_measures()
+    after = signed.measures().signing
     assert after.signed_count - before.signed_count <= 3
     assert after.refused == {}
     assert anchor.latest("log.example/1").size == after.size
@@ -106,7 +106,7 @@ async def test_one_is_signed_every_so_often_and_at_the_end(database, anchor):
         await record(ledger, ScriptedRun().start())
 
         async def is_covered():
-            return ledger.signing_measures().size > 1
+            return ledger.measures().signing.size > 1
 
         await eventually(is_covered)
         await record(ledger, ScriptedRun("run-2", writer_id="w2").start())
@@ -118,7 +118,7 @@ async def test_one_is_signed_every_so_often_and_at_the_end(database, anchor):
 async def test_without_a_key_nothing_is_signed(ledger):
     with pytest.raises(SigningOff):
         await ledger.checkpoint()
-    assert ledger.signing_measures() is None
+    assert ledger.measures().signing is None
 
 
 async def test_the_log_goes_on_from_process_to_process(database, signing, anchor):
@@ -138,7 +138,7 @@ async def test_several_may_sign_one_log_at_once(database, signing, anchor):
         for number, ledger in enumerate([one, two] * 3):
             await record(ledger, ScriptedRun(f"run-{number}", writer_id=f"w{number}").start())
             await asyncio.gather(*(each.checkpoint() for each in (one, two) * 2))
-        assert one.signing_measures().refused == two.signing_measures().refused == {}
+        assert one.measures().signing.refused == two.measures().signing.refused == {}
         links = await one.reader.on_tree(lambda tree: tree.links(0, 10_000))
     for note in anchor.notes():
         opened = note.open(KEYS)
@@ -181,7 +181,7 @@ async def test_after_an_event_was_changed_nothing_is_signed(database, signing, a
             with pytest.raises(LogChanged) as caught:
                 await ledger.checkpoint()
             assert (caught.value.origin, caught.value.code) == ("log.example/1", "log_changed")
-            assert ledger.signing_measures().refused["log_changed"] >= 1
+            assert ledger.measures().signing.refused["log_changed"] >= 1
     assert list(anchor.notes()) == notes
     assert sum("no checkpoint: nothing was signed" in line for line in caplog.messages) == 1
 

@@ -74,6 +74,11 @@ def test_it_succeeds_twice_on_the_same_data_folder(tmp_path, logs):  # SPEC R9, 
     assert len(seen) == 6
     with closing(sqlite3.connect(tmp_path / "data" / "runs.db")) as db:
         assert db.execute("SELECT count(*) FROM diagnosis_run WHERE status = 'SUCCESS'").fetchone() == (6,)
+        # A checkpoint of everything was signed at the end (E9).
+        assert (
+            db.execute("SELECT max(size) FROM checkpoint").fetchone()
+            == db.execute("SELECT count(*) FROM event").fetchone()
+        )
 
 
 def test_serve_prints_the_page_of_a_run_and_stops_when_told(tmp_path, logs):

@@ -9,7 +9,8 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families
 
 from harness.errors import HarnessError
-from ledger import Ledger
+from ledger import Ledger, Signing
+from ledger.audit.notes import SigningKey
 from ledger.store.postgres.sequencing import Sequencer
 from tests.ledger.blank import blank_at
 from tests.ledger.scripted import ScriptedRun
@@ -102,6 +103,19 @@ async def test_a_server_that_only_reads_has_no_figures_of_a_writer(ledger):
         found = await samples(client)
     assert "tachograph_append_seconds_count" not in found
     assert found["tachograph_runs_open"][()] == 0
+
+
+async def test_checkpoints_are_counted_where_they_are_signed(tmp_path):  # E9
+    key = SigningKey("log.example", bytes(32))
+    async with await Ledger.open(blank_at(tmp_path / "runs.db"), signing=Signing(key=key)) as ledger:
+        ledger.journal.submit(ScriptedRun().start()).result()
+        size = (await ledger.checkpoint()).claim.size
+        app = create_app(ledger.reader, metrics=Metrics(ledger.reader, ledger.measures))
+        async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://127.0.0.1") as client:
+            found = await samples(client)
+    assert found["tachograph_checkpoint_events"][()] == size
+    assert found["tachograph_checkpoints_signed_total"][()] >= 1
+    assert found["tachograph_checkpoint_time_seconds"][()] > 0
 
 
 async def test_followers_are_told_by_name_with_how_far_they_are_behind(ledger, client):  # E8
