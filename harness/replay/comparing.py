@@ -46,6 +46,8 @@ class Compared:
         """What was given at a boundary, by that and the field that names it."""
         self.drawn: dict[str, str] = {}
         """The recorded id, by the one that was drawn again for the same."""
+        self._again: dict[str, str] = {}
+        """The other way round."""
         self.uncompared: dict[str, None] = {}
         """Boundaries whose content cannot be compared."""
         self._contents = contents
@@ -62,11 +64,10 @@ class Compared:
         ids: dict[str, str] = {}
         for name in DRAWN & type(recorded).model_fields.keys():
             if (theirs := getattr(recorded, name)) is not None:
-                mine = next((mine for mine, known in self.drawn.items() if known == theirs), None)
-                if mine is None:
+                if theirs not in self._again:
                     mine = live.next_attempt_id() if name.endswith("attempt_id") else live.next_scope_id()
-                    self.drawn[mine] = theirs
-                ids[name] = mine
+                    self._note(mine, theirs)
+                ids[name] = self._again[theirs]
         return recorded.model_copy(update=ids)
 
     def answers(self, record: Record, given: Content) -> tuple[Difference, ...]:
@@ -80,7 +81,11 @@ class Compared:
         for name in ("attempt_id", "scope_id"):
             mine, theirs = getattr(crossed, name, None), getattr(recorded, name, None)
             if isinstance(crossed, e.AttemptStarted | e.ScopeOpened) and mine is not None and theirs is not None:
-                self.drawn.setdefault(mine, theirs)
+                self._note(mine, theirs)
+
+    def _note(self, mine: str, theirs: str) -> None:
+        self.drawn.setdefault(mine, theirs)
+        self._again.setdefault(theirs, mine)
 
     def differences(self, recorded: Event, crossed: Event) -> tuple[Difference, ...]:
         """Everything in which the two are not the same."""

@@ -71,7 +71,11 @@ def reexecute(
         script=director,
     )
     with asyncio.Runner(loop_factory=lambda: loop) as runner:
-        root = runner.run(_lead(director, agent, _ReplayHarness(engine, director)))
+        try:
+            root = runner.run(_lead(director, agent, _ReplayHarness(engine, director)))
+        finally:
+            # What stands in for operations ends as the record says until then, whoever cancels it.
+            director.is_over = True
         return _outcome(director, root)
 
 

@@ -3,15 +3,16 @@
 import asyncio
 import contextlib
 import dataclasses
+import threading
 import time
 from dataclasses import dataclass
 
 import pytest
 
-from harness import Capture, CapturePolicy, InvalidInput, RunningLoop, TokenUsage, ToolCall
+from harness import Capture, CapturePolicy, InvalidInput, LedgerUnavailable, RunningLoop, TokenUsage, ToolCall
 from harness.replay import Kind, Recording, Verdict, reexecute
 from tests.harness.fakes import limits
-from tests.harness.replays import again, opened, record
+from tests.harness.replays import Recorder, again, opened, record
 
 
 @dataclass
@@ -202,6 +203,65 @@ def test_decoders_and_errors_make_what_the_code_knows_of_bytes_and_names():
     decode = {"model": lambda data: Reply("decoded", TokenUsage(1, 2))}
     done = again(recording, agent, errors={"NoIndex": NoIndex}, decode=decode)
     assert (done.is_same, done.result) == (True, (Reply, "decoded", TokenUsage(1, 2)))
+
+
+def test_a_decoder_that_raises_ends_the_re_execution_with_that():
+    def refuse(data):
+        raise LookupError("what is this")
+
+    world = World()
+    with pytest.raises(LookupError, match="what is this"):
+        again(record(agent_of(world)), agent_of(world), decode={"tool": refuse})
+
+
+def test_a_run_that_recovery_ended_is_the_same_as_far_as_it_goes():  # E7
+    world = World()
+    recording = record(agent_of(world))
+    end = recording.events[-1].model_copy(update={"outcome": "FAILED", "reason": "HARNESS_LOST", "elapsed_us": None})
+    done = again(dataclasses.replace(recording, events=[*recording.events[:9], end]), agent_of(world))
+    assert (done.is_same, done.is_cut, done.crossed_count) == (True, True, 9), str(done)
+    assert str(done).startswith("same, as far as the record goes")
+
+
+def test_a_run_that_lost_its_ledger_is_the_same_as_far_as_it_goes():  # D1
+    world = World()
+    recorder = Recorder()
+
+    async def agent(harness):
+        async with opened(harness) as run:
+            await harness.tool(run, world.look)(pattern="a")
+            if harness is recorder.harness:
+                recorder.journal.fail_with = LedgerUnavailable("the disk is full")
+                asyncio.get_running_loop().call_later(0.1, setattr, recorder.journal, "fail_with", None)
+            await harness.tool(run, world.look)(pattern="b")
+
+    recording = recorder.record(agent)
+    assert recording.events[-1].reason == "LEDGER_UNAVAILABLE"
+    done = again(recording, agent)
+    assert (done.is_same, done.is_cut) == (True, True), str(done)
+
+
+def test_a_thread_of_the_code_is_waited_for_while_it_is_quiet_no_longer_than_allowed():
+    timers = []
+
+    async def agent(harness):
+        async with opened(harness) as run:
+            loop, woken = asyncio.get_running_loop(), asyncio.Event()
+
+            def wake():
+                with contextlib.suppress(RuntimeError):  # The loop has closed.
+                    loop.call_soon_threadsafe(woken.set)
+
+            timers.append(threading.Timer(0.1, wake))
+            timers[-1].start()
+            await woken.wait()
+            await harness.tool(run, "look", lambda run: 1)
+
+    recording = record(agent)
+    assert again(recording, agent, quiet_s=5).is_same
+    assert again(recording, agent, quiet_s=0.01).divergence.kind is Kind.MISSING
+    for timer in timers:
+        timer.join()
 
 
 def test_what_works_on_threads_of_the_loop_is_waited_for():
