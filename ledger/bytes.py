@@ -6,6 +6,7 @@ hashed as it is stored, and never made again.
 
 from __future__ import annotations
 
+import struct
 from hashlib import sha256
 
 import orjson
@@ -20,6 +21,7 @@ BODY_DOMAIN = b"tachograph/body/v1\0"
 LINK_DOMAIN = b"tachograph/link/v1\0"
 CASE_DOMAIN = b"tachograph/case/v1\0"
 GENESIS_DOMAIN = b"tachograph/genesis/v1\0"
+_PLACE = struct.Struct(">QQ")
 
 
 def body_of(event: Event) -> bytes:
@@ -43,8 +45,7 @@ def genesis_link(ledger_id: str, stream_id: str) -> bytes:
 
 def next_link(prev_link: bytes, seq: int, recorded_us: int, hash_of_body: bytes) -> bytes:
     """The link of an event: it commits to everything before it in its stream."""
-    place = seq.to_bytes(8, "big") + recorded_us.to_bytes(8, "big")
-    return sha256(LINK_DOMAIN + prev_link + place + hash_of_body).digest()
+    return sha256(LINK_DOMAIN + prev_link + _PLACE.pack(seq, recorded_us) + hash_of_body).digest()
 
 
 def case_id_of(run_id: str) -> str:

@@ -66,7 +66,8 @@ def _read_identity(path: Path, has_log: bool) -> Identity:
             if "no such table" in str(error):
                 raise NotALedger(path, "is a database, but no ledger") from error
             raise LedgerUnreadable(path, f"cannot be read ({error})") from error
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+            # What SQLite says of a damaged schema may itself be no text.
             raise NotALedger(path, f"is no ledger ({error})") from error
     return checked(path, meta, revisions)
 

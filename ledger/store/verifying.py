@@ -43,6 +43,8 @@ STREAM_CONTENTS = (
     " FROM content WHERE stream_id = ? ORDER BY digest"
 )
 READ_META = "SELECT key, value FROM ledger_meta"
+INTEGRITY = f"PRAGMA integrity_check({FINDINGS_MAX})"
+"""Whether pages hold together, and indexes are of what their tables hold: other readers go by other indexes."""
 POSITIONS = "SELECT count(*), coalesce(min(pos), 1), coalesce(max(pos), 0) FROM event"
 OF_NO_STREAM = (
     "SELECT DISTINCT stream_id FROM {table} WHERE NOT EXISTS"
@@ -84,7 +86,7 @@ class SqliteVerifiable:
             with contextlib.closing(connect_to_read(self.place)) as ledger:
                 ledger.execute(f"PRAGMA cache_size = -{CACHE_KB}")
                 return look(ledger)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             raise LedgerUnreadable(self.place, f"cannot be read ({error})") from error
 
 
@@ -140,6 +142,9 @@ def _pages(cursor: sqlite3.Cursor, size: int) -> Iterator[list[tuple[Any, ...]]]
 
 def _whole(ledger: sqlite3.Connection) -> tuple[Finding, ...]:
     findings = [*check_meta(dict(ledger.execute(READ_META))), *check_rules(rules_made(), rules_of(ledger))]
+    for (said,) in ledger.execute(INTEGRITY):
+        if said != "ok":
+            findings.append(Finding("file_damaged", f"the file is damaged: {said}"))
     count, first, last = ledger.execute(POSITIONS).fetchone()
     if (first, last) != (1, count):
         findings.append(Finding("position_gap", f"{count} events have positions from {first} to {last}"))

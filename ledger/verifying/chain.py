@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any
@@ -16,7 +17,7 @@ REPEATED = ("stream_id", "event_id", "type", "version", "session_id", "run_id", 
 """Columns that repeat what the body says."""
 COLUMNS = ("seq", "recorded_us", "body", "body_hash", "link", *REPEATED)
 """What is read of each event, in this order."""
-BODY = COLUMNS.index("body")
+BODY, RECORDED_US = COLUMNS.index("body"), COLUMNS.index("recorded_us")
 _REPEATED_FROM = COLUMNS.index(REPEATED[0])
 _SESSION_AND_RUN = slice(COLUMNS.index("session_id"), COLUMNS.index("run_id") + 1)
 _SAID_BY_RUNS = attrgetter(*REPEATED)
@@ -72,7 +73,7 @@ class Chain:
 
     def _count_linked(self, first_seq: int, page: Sequence[Sequence[Any]]) -> int:
         """How many events, from the first on, are those that were hashed, each linked to the one before."""
-        link_before, first_us, last_us = self._link, self._first_us, self._last_us
+        link_before = self._link
         for seq, row in enumerate(page, first_seq):
             found_seq, recorded_us, body, hash_of_body, link = row[:_REPEATED_FROM]
             try:
@@ -83,15 +84,15 @@ class Chain:
                     self._found("body_changed", "the body is not the one that was hashed", seq)
                     return seq - first_seq
                 link_before = next_link(link_before, seq, recorded_us, hash_of_body)
-            except (TypeError, OverflowError) as error:
+            except (TypeError, struct.error) as error:
                 self._found("event_unreadable", str(error), seq)
                 return seq - first_seq
             if link != link_before:
                 self._found("link_broken", "the link does not follow from what is before it", seq)
                 return seq - first_seq
-            first_us = min(first_us, recorded_us)
-            last_us = max(last_us, recorded_us)
-        self._link, self._first_us, self._last_us = link_before, first_us, last_us
+        times_us = [row[RECORDED_US] for row in page]
+        self._link = link_before
+        self._first_us, self._last_us = min(self._first_us, *times_us), max(self._last_us, *times_us)
         return len(page)
 
     def _found(self, problem: Problem, detail: str, seq: int) -> None:

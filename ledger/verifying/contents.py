@@ -42,6 +42,8 @@ class Contents:
     def add_page(self, first_seq: int, events: Sequence[Said]) -> None:
         """What these events say of contents, the first of which has that number in its stream."""
         self._names.add_page(first_seq, events)
+        if not any(event.type == ERASED for event in events):
+            return
         for seq, event in enumerate(events, first_seq):
             if event.type == ERASED and not isinstance(event, Unknown):
                 erased = cast(ContentErased, event)

@@ -17,6 +17,7 @@ Problem = Literal[
     "content_unnamed",
     "event_out_of_place",
     "event_unreadable",
+    "file_damaged",
     "head_differs",
     "link_broken",
     "meta_differs",

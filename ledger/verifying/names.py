@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from functools import cache
 from typing import NamedTuple
 
 from harness.events import EVENT_TYPES
@@ -46,7 +45,7 @@ class Names:
     def add_page(self, first_seq: int, events: Sequence[Said]) -> None:
         """What these events name, the first of which has that number in its stream."""
         for seq, event in enumerate(events, first_seq):
-            for name, stored in _named_by(event.type):
+            for name, stored in _NAMED_BY.get(event.type, _ALL):
                 digest = getattr(event, name, None)
                 if digest is None:
                     continue
@@ -86,15 +85,9 @@ class Names:
         self._few.clear()
 
 
-@cache
-def _fields_of(event_type: str) -> tuple[tuple[str, str], ...]:
-    known = EVENT_TYPES[event_type].model_fields
-    return tuple((f"{name}_digest", f"{name}_stored") for name in CONTENTS if f"{name}_digest" in known)
-
-
 _ALL = tuple((f"{name}_digest", f"{name}_stored") for name in CONTENTS)
-
-
-def _named_by(event_type: str) -> tuple[tuple[str, str], ...]:
-    """The fields of an event that name contents, and those that say whether they are stored."""
-    return _fields_of(event_type) if event_type in EVENT_TYPES else _ALL
+_NAMED_BY = {
+    event_type: tuple(both for both in _ALL if both[0] in model.model_fields)
+    for event_type, model in EVENT_TYPES.items()
+}
+"""By type: the fields of an event that name contents, each with the one that says whether it is stored."""

@@ -6,6 +6,7 @@ import gc
 import sqlite3
 import tracemalloc
 from collections.abc import Awaitable, Callable
+from hashlib import sha256
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -15,6 +16,7 @@ import orjson
 from harness.events import parse_event
 from ledger import Ledger
 from ledger.verifying import verify
+from ledger.verifying.chain import BODY, COLUMNS
 from tests.bench.figure import Figure, figure
 from tests.ledger.scripted import ScriptedRun
 
@@ -25,6 +27,12 @@ MORE = 4
 """So many times the runs, to see whether memory grows."""
 MAY_GROW_BY = 1.25
 HALF_THE_RATE = 2.0
+FORTY_PERCENT_OF_THE_RATE = 2.5
+READ_ALL = (
+    f"SELECT {', '.join(COLUMNS)} FROM event ORDER BY stream_id, seq",
+    "SELECT data FROM content ORDER BY stream_id, digest",
+)
+HASHED = "plain sqlite3 reading all events and contents, SHA-256 of their bytes"
 READ_BODIES = "SELECT body FROM event ORDER BY stream_id, seq"
 PLAIN = "plain sqlite3 reading all events, orjson decoding them"
 EVENTS = "the same, each made into an event"
@@ -35,14 +43,16 @@ async def measure(folder: Path) -> list[Figure]:
     small, large = folder / "small.db", folder / "large.db"
     event_count = await _record(small, RUNS)
     await _record(large, MORE * RUNS)
-    verify_us, rebuild_us, plain_us, events_us = [], [], [], []
+    verify_us, rebuild_us, plain_us, events_us, hashed_us = [], [], [], [], []
     async with await Ledger.open(small) as ledger:
         for _ in range(ROUNDS):
             verify_us.append(await _us_each(event_count, lambda: verify(small)))
             rebuild_us.append(await _us_each(event_count, ledger.rebuild))
             plain_us.append(await _us_each(event_count, lambda: _read_plainly(small, orjson.loads)))
             events_us.append(await _us_each(event_count, lambda: _read_plainly(small, _event_of)))
+            hashed_us.append(await _us_each(event_count, lambda: _hash_plainly(small)))
     return [
+        figure("verify, per event", "us", median(verify_us), HASHED, median(hashed_us), goal=FORTY_PERCENT_OF_THE_RATE),
         figure("verify, per event", "us", median(verify_us), EVENTS, median(events_us), goal=HALF_THE_RATE),
         figure("verify, per event", "us", median(verify_us), PLAIN, median(plain_us)),
         figure("rebuild, per event", "us", median(rebuild_us), EVENTS, median(events_us), goal=HALF_THE_RATE),
@@ -78,6 +88,16 @@ async def _read_plainly(path: Path, decode: Callable[[bytes], object]) -> None:
     connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
     for (body,) in connection.execute(READ_BODIES):
         decode(body)
+    connection.close()
+
+
+async def _hash_plainly(path: Path) -> None:
+    connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    events, contents = READ_ALL
+    for row in connection.execute(events):
+        sha256(row[BODY]).digest()
+    for (data,) in connection.execute(contents):
+        sha256(data or b"").digest()
     connection.close()
 
 

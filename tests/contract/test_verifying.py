@@ -8,7 +8,7 @@ from harness import Harness, Limits
 from ledger import RunNotFound
 from ledger.projections.rows import FOLD_VERSION
 from ledger.rebuild import PROJECTIONS
-from ledger.verifying import verify, verify_run
+from ledger.verifying import sharing, verify, verify_run
 from ledger.verifying.rows import FOLDED_OTHERWISE
 from tests.ledger.scripted import ScriptedRun
 
@@ -179,6 +179,17 @@ async def test_rows_that_the_log_does_not_know_are_found(recorded, database, pla
     )
     (finding,) = (await verify(database.url)).findings
     assert (finding.problem, "s9" in finding.detail) == ("row_stray", True)
+
+
+async def test_several_processes_find_what_one_finds(ledger, recorded, database, plain, monkeypatch):
+    plain().execute("UPDATE diagnosis_run SET step_count = 9 WHERE run_id = 'run-2'")
+    alone = await verify(database.url)
+    monkeypatch.setattr(sharing, "ALONE_BELOW_EVENTS", 0)
+    monkeypatch.setattr(sharing, "SHARE_STREAMS", 1)
+    heard = []
+    assert await verify(database.url, lambda done, of: heard.append((done, of)), jobs=2) == alone
+    assert (len(heard), heard[-1]) == (alone.stream_count + 1, (alone.event_count, alone.event_count))
+    assert not alone.is_right
 
 
 AS_VERSION_1 = (
