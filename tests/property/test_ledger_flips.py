@@ -54,17 +54,12 @@ async def read(path: Path) -> object:
 
 
 async def looked_at(path: Path) -> tuple[bool, object]:
-    """Whether the file is said to be right, and what is read of it; None where it cannot be read."""
+    """Whether the file is said to be right, and then what is read of it."""
     try:
         is_right = (await verify(path)).is_right
     except LedgerFileError:
         return False, None
-    if not is_right:
-        return False, None
-    try:
-        return True, await read(path)
-    except Exception as error:
-        return True, error
+    return is_right, await read(path) if is_right else None
 
 
 @settings(max_examples=FLIPS)
