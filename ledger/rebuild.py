@@ -1,8 +1,9 @@
 """Makes the projections anew from events: the same rows, byte for byte, or the events were right (SPEC E1).
 
-Each run and session is folded into tables beside the ledger and compared, as of one moment and without any lock. Only
-where its rows are not as they should be is it folded once more, in a write transaction of its own, and its rows
-replaced. So a rebuild stands in nobody's way where all is well, and loses nothing that is appended meanwhile.
+Runs and sessions are folded beside the ledger and compared, each as of one moment and without any lock: in memory where
+they are short, and many at a time. Only where the rows of one are not as they should be is it folded once more, in a
+write transaction of its own, and its rows replaced. So a rebuild stands in nobody's way where all is well, and loses
+nothing that is appended meanwhile.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from ledger.errors import RunUnreadable, SessionUnreadable
 from ledger.projections.rows import SessionShare
 from ledger.stored_events import events_of
 
-PAGE_STREAMS = 100
+PAGE_STREAMS = 500
 PROJECTIONS = (
     schema.diagnosis_run,
     schema.agent_step,
