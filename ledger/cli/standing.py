@@ -45,11 +45,9 @@ def screen(moment: Moment, run: Standing, changes: Sequence[Change], event_count
     ]
     for scope in run.scopes:
         title = f"scope {visible(scope.name)}{', exhausted' if scope.exhausted else ''}"
-        lines += [
-            "",
-            title,
-            *([table([_row(each, run.currency) for each in scope.budgets], indent="  ")] if scope.budgets else []),
-        ]
+        lines += ["", title]
+        if scope.budgets:
+            lines.append(table([_row(each, run.currency) for each in scope.budgets], indent="  "))
     return "\n".join(lines)
 
 
