@@ -5,6 +5,7 @@ import logging
 
 import pytest
 
+from harness.clock import ManualClock
 from harness.events import KeyRevoked
 from ledger import Receipt, RunNotFound, Signing
 from ledger.audit.anchor import Anchor
@@ -143,6 +144,20 @@ async def test_several_may_sign_one_log_at_once(database, signing, anchor):
     for note in anchor.notes():
         opened = note.open(KEYS)
         assert opened.root == root_of(map(leaf_hash, links[: opened.size]))
+
+
+async def test_a_clock_that_is_set_back_changes_nothing_of_what_is_signed(database, signing, anchor):
+    clock = ManualClock()
+    async with await database.open(signing=signing, wall_clock=clock) as ledger:
+        for number, step_s in enumerate((0, -86_400, 10**9, -(10**9))):
+            clock.step_wall(step_s)
+            await record(ledger, ScriptedRun(f"run-{number}", writer_id=f"w{number}").start())
+            opened = (await ledger.checkpoint()).open(KEYS)
+            assert (opened.size, opened.root) == await root_now(ledger)
+            assert (await stored(ledger)).size == opened.size
+    assert [note.open(KEYS).size for note in anchor.notes()] == sorted(
+        {note.open(KEYS).size for note in anchor.notes()}
+    )
 
 
 async def test_another_key_of_the_same_log_signs_what_the_first_one_did(database, signing):

@@ -12,7 +12,11 @@ import pytest
 
 from harness import Harness, Limits, TerminationNotRecorded
 from harness.errors import LedgerUnavailable
-from ledger import Ledger, WriterLimits
+from ledger import Ledger, Signing, WriterLimits
+from ledger.audit.anchor import Anchor
+from ledger.audit.errors import AnchorError
+from ledger.audit.merkle import leaf_hash, root_of
+from ledger.audit.notes import SigningKey
 from tests.faults.processes import links_of
 from tests.ledger.blank import blank_at
 from tests.ledger.scripted import ScriptedRun, seal
@@ -180,6 +184,27 @@ async def test_on_a_full_disk_work_is_refused_and_the_run_says_that_it_is_not_re
         assert trace.run.summary.status == "FAILED"
         assert trace.run.outcome_reason == ("HARNESS_LOST" if disk.is_mounted else "LEDGER_UNAVAILABLE")
     links_of(disk.path, "run-1")
+
+
+async def test_on_a_full_disk_nothing_is_signed_that_does_not_hold_and_with_room_all_of_it_is(disk):  # E9
+    signing = Signing(key=SigningKey("log.example", bytes(32)), anchor=disk.folder / "anchor")
+    async with await Ledger.open(disk.path, signing=signing) as ledger:
+        run = ScriptedRun()
+        ledger.journal.submit(run.start()).result()
+        for number in range(300):
+            last = ledger.journal.submit(run.transition(f"n{number}"))
+        last.result()
+        await disk.fill(ledger)
+        fill_up(ledger.journal, run)
+        # Where a note still fits on the last page, it may be signed.
+        with contextlib.suppress(LedgerUnavailable, AnchorError):
+            await ledger.checkpoint()
+        await disk.empty(ledger)
+        await ledger.checkpoint()
+        links = await ledger.reader.on_tree(lambda tree: tree.links(0, 10_000))
+    notes = [note.open([signing.key.verifier]) for note in Anchor(signing.anchor).notes()]
+    assert notes[-1].size == len(links)
+    assert all(note.root == root_of(map(leaf_hash, links[: note.size])) for note in notes)
 
 
 async def test_a_ledger_on_a_full_disk_can_still_be_read_and_closed(disk):
