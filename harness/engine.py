@@ -13,7 +13,7 @@ from harness.budget.prices import PriceTable
 from harness.clock import MonotonicClock, SystemMonotonicClock, SystemWallClock, WallClock
 from harness.concurrency.threads import ToolThreads
 from harness.concurrency.waiting import result_of
-from harness.content import CapturePolicy
+from harness.content import CapturePolicy, Content
 from harness.deadline import check_timeout
 from harness.errors import InvalidInput
 from harness.events import build_models
@@ -38,10 +38,10 @@ PORTS = {
 class Script(Protocol):
     """What stands in for the world where a recorded run is executed again (`harness.replay`)."""
 
-    async def turn(self, boundary: str) -> None:
-        """Wait until it is this boundary's turn to ask to be let through."""
+    async def turn(self, boundary: str, given: Mapping[str, Content]) -> None:
+        """Wait until it is this boundary's turn to ask to be let through; `given` is what its attempts are given."""
 
-    def verdicts(self, boundary: str, args: Mapping[str, Any]) -> Sequence[tuple[str, Decision]]:
+    def verdicts(self, boundary: str) -> Sequence[tuple[str, Decision]]:
         """What each policy decided there, under its name."""
 
     def attempt(self, *of: Any) -> Any:

@@ -98,7 +98,8 @@ class Admission:
         if live.termination is not None:
             raise live.ended()
         if self._engine.script is not None:
-            await self._engine.script.turn(self._batch or self._requests[0].boundary)
+            given = {request.boundary: request.given.content for request in self._requests}
+            await self._engine.script.turn(self._batch or self._requests[0].boundary, given)
         try:
             return await self._engine.permit(live.deadline.remaining_ns(live.monotonic_clock) / 1e9)
         except LedgerUnavailable:

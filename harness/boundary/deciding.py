@@ -37,7 +37,7 @@ async def ask_policies(engine: Engine, run: RunContext, operation: Operation) ->
         return ()
     if engine.script is not None:
         boundary = boundary_id(run.path, operation.kind, operation.name, operation.ordinal, 1)
-        return tuple(Verdict(*said) for said in engine.script.verdicts(boundary, operation.args))
+        return tuple(Verdict(*said) for said in engine.script.verdicts(boundary))
     if not engine.policies:
         return ()
     with run.live.lock:

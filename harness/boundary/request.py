@@ -43,8 +43,9 @@ class Request:
         """What counts as a repetition; another attempt at the same call is none."""
         if operation.kind == "tool" and number == 1:
             self.call = Call(operation.name, operation.args)
-        self._input = captured(given, operation.capture(engine.capture, "input"))
-        self.amounts = operation.amounts(len(self._input.content.data) if self._input.is_kept else 0)
+        self.given = captured(given, operation.capture(engine.capture, "input"))
+        """Its arguments, as far as they may be recorded."""
+        self.amounts = operation.amounts(len(self.given.content.data) if self.given.is_kept else 0)
         self.boundary = boundary_id(run.path, operation.kind, operation.name, operation.ordinal, number)
         self._named = {"kind": operation.kind, "name": operation.name}
         self.stamp = {"boundary": self.boundary, "parent_attempt_id": run.attempt_id, **self._named}
@@ -73,7 +74,7 @@ class Request:
 
     def sealed(self) -> tuple[SealedContent, bool]:
         """The arguments, with their bytes where these are charged, and whether they are new to the run."""
-        return self._run.live.sealer.seal(self._input.content, keep=self._input.is_kept and self.denial is None)
+        return self._run.live.sealer.seal(self.given.content, keep=self.given.is_kept and self.denial is None)
 
     def started(self, sealed: SealedContent) -> tuple[Attempt, e.AttemptStarted]:
         """The attempt, and the event of its start."""
@@ -94,7 +95,7 @@ class Request:
             effect=operation.effect,
             timeout_us=None if attempt.timeout_s is None else round(attempt.timeout_s * 1_000_000),
             ambiguous=True if is_ambiguous else None,
-            **content_fields("input", sealed, self._input),
+            **content_fields("input", sealed, self.given),
         )
         attempt.start = started
         return attempt, started

@@ -11,11 +11,11 @@ from harness.boundary.attempt import Attempt
 from harness.boundary.operation import Operation
 from harness.budget.usage import TokenUsage
 from harness.concurrency.interruption import DEADLINE_PASSED, RUN_STOPPED, Cause, Interrupted
-from harness.content import Content, encode_content
+from harness.content import Content
 from harness.context import RunContext
 from harness.engine import Engine
 from harness.errors import AttemptTimedOut
-from harness.redaction import Captured, captured
+from harness.redaction import Captured
 from harness.replay.given import Given, NotOnRecord
 from harness.replay.record import Record
 from harness.replay.results import chunks_of, usage_of
@@ -63,13 +63,6 @@ class ReplayedAttempt(Attempt):
         self._chunks: asyncio.Future[None] | None = None
         self._was_cancelled = False
         self.operation = operation._replace(call=self._stand_in, is_async=True)
-
-    @property
-    def asked(self) -> Content:
-        """What the operation would be given, as far as it may be recorded."""
-        return captured(
-            encode_content(self.operation.args), self.operation.capture(self.engine.capture, "input")
-        ).content
 
     def give(self, end: e.AttemptSucceeded | e.AttemptFailed | e.AttemptAbandoned | e.AttemptFinishedLate) -> bool:
         """Let the operation come to this end; False if something else has to make it."""

@@ -6,7 +6,7 @@ digest, made anew with its salt; so also those are of which only the digest was 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from harness import events as e
 from harness.budget.usage import DEADLINE
@@ -35,6 +35,8 @@ MEASURED = {"used", "limit", "amount"}
 """Figures of a deadline that passed: microseconds."""
 DRAWN = {"attempt_id", "parent_attempt_id", "scope_id", "parent_scope_id"}
 """Ids in the order in which a run happens to draw them."""
+ANSWER = "answer/run/1/1"
+"""Where a run gives its one answer."""
 CONTENTS = {"input_digest", "query_digest", "answer_digest"}
 
 
@@ -70,11 +72,19 @@ class Compared:
                 ids[name] = self._again[theirs]
         return recorded.model_copy(update=ids)
 
-    def answers(self, record: Record, given: Content) -> tuple[Difference, ...]:
+    def answers(self, record: Record) -> tuple[Difference, ...]:
         """The recorded answer beside the one that is given."""
-        answered = record.only(e.AnswerRecorded, "answer/run/1/1")
+        answered = record.only(e.AnswerRecorded, ANSWER)
         digest = None if answered is None else answered.answer_digest
+        given = self.given.get((ANSWER, "answer_digest"))
         return (Difference("answer", _told(record.content(digest), digest), _text(given)),)
+
+    def inputs(self, boundaries: Iterable[str]) -> tuple[Difference, ...]:
+        """What is given at boundaries that are not on record, and at those within them."""
+        paths = tuple(boundaries)
+        within = tuple(f"{path}/" for path in paths)
+        given = {at: content for (at, _), content in self.given.items() if at in paths or at.startswith(within)}
+        return tuple(Difference(f"input of {at}", None, _text(content)) for at, content in given.items())
 
     def note_ids(self, recorded: Event, crossed: Event) -> None:
         """Learn which ids stand for the same, from events that draw them."""

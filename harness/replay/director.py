@@ -13,13 +13,13 @@ from typing import Any
 
 from harness import events as e
 from harness.boundary.attempt import Attempt
-from harness.content import encode_content
+from harness.content import Content
 from harness.hooks.observers import Observed
 from harness.hooks.policies import Decision
 from harness.journal import Submission
 from harness.live.run import LiveRun
 from harness.replay.attempt import ReplayedAttempt
-from harness.replay.comparing import Compared, kind_of
+from harness.replay.comparing import ANSWER, Compared, kind_of
 from harness.replay.given import Given, NotOnRecord
 from harness.replay.outcome import Divergence, Kind, Unavailable
 from harness.replay.outside import Outside
@@ -59,21 +59,20 @@ class Director:
 
     # What the harness asks (`harness.engine.Script`).
 
-    async def turn(self, boundary: str) -> None:
+    async def turn(self, boundary: str, given: Mapping[str, Content]) -> None:
+        self.compared.given |= {(each, "input_digest"): content for each, content in given.items()}
         gate = self._gates[boundary] = asyncio.get_running_loop().create_future()
         try:
             await gate
         finally:
             self._gates.pop(boundary, None)
 
-    def verdicts(self, boundary: str, args: Mapping[str, Any]) -> Sequence[tuple[str, Decision]]:
-        self.compared.given[boundary, "input_digest"] = encode_content(args)
+    def verdicts(self, boundary: str) -> Sequence[tuple[str, Decision]]:
         decided = self.record.each(e.PolicyDecided, boundary)
         return [(each.policy, Decision(each.allowed, each.reason)) for each in decided]
 
     def attempt(self, *of: Any) -> Attempt:
         attempt = ReplayedAttempt(self, *of)
-        self.compared.given[attempt.boundary, "input_digest"] = attempt.asked
         self._attempts[attempt.boundary] = attempt
         return attempt
 
@@ -116,6 +115,8 @@ class Director:
         self._refuse_if_ended(submission.events[0])
         for content in submission.contents:
             self.compared.note_content(content)
+        if self._live is not None and self._live.answer is not None:
+            self.compared.given[ANSWER, "answer_digest"] = self._live.answer.content
         pairs = self._paired(submission)
         found = [self._compared(*pair) for pair in pairs]
         diverging = [each for each in found if each is not None]
@@ -146,9 +147,9 @@ class Director:
         if not differences:
             return None
         kind = kind_of(crossed, differences)
-        if kind is Kind.ANSWER and self._live is not None and self._live.answer is not None:
+        if kind is Kind.ANSWER:
             # Its bytes are charged before it is recorded.
-            differences = self.compared.answers(self.record, self._live.answer.content)
+            differences = self.compared.answers(self.record)
         return Divergence(kind, self.record.seq_of(recorded), recorded, crossed, differences)
 
     def _paired(self, submission: Submission) -> list[tuple[e.Event, e.Event]]:
@@ -219,7 +220,8 @@ class Director:
         if self._is_lost() or due is None:
             self._end()
         elif extra:
-            self._end(divergence=Divergence(Kind.EXTRA, seq, due, None, waiting=extra))
+            given = self.compared.inputs(extra)
+            self._end(divergence=Divergence(Kind.EXTRA, seq, due, None, given, waiting=extra))
         else:
             ended = _how(self.outside.root)
             self._end(divergence=Divergence(Kind.MISSING, seq, due, None, waiting=waiting, ended=ended))

@@ -93,7 +93,7 @@ def test_a_run_that_succeeded_is_the_same_and_nothing_was_called():
             Kind.ARGUMENTS,
             ["tool/look/1/1", '{"pattern":"look for OOM"}', '{"pattern":"x"}'],
         ),
-        ({"extra": True}, Kind.EXTRA, ["tool/extra/1/1", "recorded: reservation.granted batch/tools/1/1 (event 12)"]),
+        ({"extra": True}, Kind.EXTRA, ["input of tool/extra/1/1", '{"pattern":"x"}', "batch/tools/1/1 (event 12)"]),
         ({"fewer": True}, Kind.MISSING, ["event 17, guard/sound/1/1", "crossed:  model/writer/1/1, not let through"]),
         ({"goes_to": "composer"}, Kind.EXTRA, ["transition/executor/1/1 (event 8)", "transition/composer/1/1"]),
         ({"answer": "!"}, Kind.ANSWER, ["recorded: out of memory['look for OOM killed", "killed 4242']!"]),
@@ -144,6 +144,21 @@ def test_an_output_that_is_not_there_says_from_which_event_the_code_cannot_be_ex
     why = "was erased" if erased else "was withheld: only a digest or a redacted form of it is on record"
     told = f"cannot re-execute from event 6, model/planner/1/1: the content of the output {why}"
     assert (done.verdict, str(done.unavailable)) == (Verdict.CANNOT, told)
+
+
+def test_a_redacted_output_is_not_what_the_code_was_given():  # E10
+    world, masked = World(), CapturePolicy(tool_output=lambda content: b"***")
+    done = again(record(agent_of(world), capture=masked), agent_of(world), capture=masked)
+    assert str(done.unavailable).startswith(
+        "cannot re-execute from event 11, tool/look/1/1: the content of the output was"
+    )
+
+
+def test_an_answer_is_compared_though_only_its_digest_was_kept():
+    world, kept = World(), CapturePolicy(answer=Capture.DIGEST_ONLY)
+    done = again(record(agent_of(world), capture=kept), agent_of(world, answer="!"), capture=kept)
+    assert done.divergence.kind is Kind.ANSWER
+    assert done.divergence.differences[0].crossed.endswith("!")
 
 
 def test_arguments_whose_digest_was_erased_are_said_to_be_uncompared():

@@ -9,9 +9,13 @@ import pytest
 
 from harness import (
     CancelReason,
+    Capture,
+    CapturePolicy,
     Decision,
     HarnessError,
     OperationKind,
+    Price,
+    PriceTable,
     ScopeExhausted,
     ScopeLimits,
     TokenUsage,
@@ -20,6 +24,8 @@ from harness import (
 from tests.harness.fakes import Reply, left_with, limits
 from tests.harness.replays import Recorder, again, opened
 
+PRICE = Price(input_micros_per_million=1_000_000, output_micros_per_million=2_000_000)
+PRICES = PriceTable("2026-07", "USD", {"m": PRICE})
 SCENARIOS: dict[str, Any] = {}
 
 
@@ -31,6 +37,10 @@ def scenario(ends, **settings):
         return agent
 
     return note
+
+
+def mask(content):
+    return content.data.replace(b"1234", b"****")
 
 
 async def quick(run, **args):
@@ -259,6 +269,23 @@ async def scopes_end_at_their_limits(harness):
             await harness.tool(run, quick)()
 
 
+@scenario("BUDGET_EXHAUSTED", prices=PRICES)
+async def costs_more_than_it_may(harness):
+    async def ask(run):
+        return Reply(TokenUsage(90, 30))
+
+    async with opened(harness, limits=limits(cost_micros=200)) as run:
+        for _ in range(3):
+            await harness.model(run, "planner", ask, model="m", reserve=TokenUsage(50, None))
+
+
+@scenario("SUCCESS", capture=CapturePolicy(query=mask, answer=Capture.DIGEST_ONLY, tool_input=mask))
+async def keeps_less_than_it_has(harness):
+    async with opened(harness, query="my pin is 1234") as run:
+        await harness.tool(run, quick)(pin="1234")
+        harness.answer(run, "1234")
+
+
 def no_writes(request):
     return Decision.allow() if request.effect == "read" else Decision.deny("WRITES_ARE_OFF")
 
@@ -397,10 +424,12 @@ def test_a_run_is_the_same_however_it_ended(name):
         harness.journal_is_real = False
         await agent(harness)
 
-    done = again(recording, agent_again)
+    decides = {name: settings[name] for name in ("prices", "capture") if name in settings}
+    done = again(recording, agent_again, **decides)
     assert done.is_same, (
         str(done)
         + f"\n{done.error!r}\n"
         + "\n".join(f"{n} {event.type} {getattr(event, 'boundary', '')}" for n, event in enumerate(recording.events, 1))
     )
+    assert done.uncompared == ()
     assert done.crossed_count + done.inside_count + done.others_count == len(recording.events)
