@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.clock import WallClock
-from harness.errors import HarnessError
+from harness.errors import HarnessError, LedgerUnavailable
 from ledger.audit.notes import SigningKey
 from ledger.audit.signing import Progress, Signer, Signing
 from ledger.audit.store import TreeStore
@@ -76,6 +76,8 @@ class Checkpoints:
 
     async def sign(self, on_progress: Progress = lambda _done, _of: None) -> StoredCheckpoint:
         """One of all events that were acknowledged before; raises as `Signer.sign`."""
+        if os.getpid() != self._process_id:
+            raise LedgerUnavailable("a forked process cannot use its parent's ledger")
         # Whoever waits may be cancelled; what is under way goes on to its end.
         return await asyncio.shield(asyncio.wrap_future(self._thread.call(self._sign(on_progress))))
 

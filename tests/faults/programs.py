@@ -66,6 +66,16 @@ async def append_and_die(pipe: Connection, url: str, run_id: str, point: failpoi
             pipe.send(ledger.journal.submit(submission).result())
 
 
+async def sign_and_die(pipe: Connection, url: str, place: str, point: failpoints.Point, times: int) -> None:
+    """Append and sign again and again, and die when the point is reached for the so manieth time."""
+    _arm_death(point, times)
+    async with await Ledger.open(url, signing=signing_of(place)) as ledger:
+        for number in range(10):
+            run = ScriptedRun(f"{point.replace(' ', '-')}-{number}", writer_id=f"w-{point.replace(' ', '-')}-{number}")
+            ledger.journal.submit(run.start()).result()
+            pipe.send((await ledger.checkpoint()).note)
+
+
 def signing_of(path: str | Path) -> Signing:
     """How that ledger's checkpoints are signed, with an anchor beside its folder."""
     return Signing(key=KEY, anchor=Path(path).parent.with_suffix(".anchor"))
@@ -257,7 +267,7 @@ async def open_as_guest(pipe: Connection, other_path: str, path: str) -> None:
 
 async def leave(path: str, how: str) -> None:
     """End without closing anything, with submissions still under way."""
-    ledger = await Ledger.open(path)
+    ledger = await Ledger.open(path, signing=signing_of(path))
     await ledger.reader.recent_runs()
     run = ScriptedRun()
     for submission in (run.start(), *(run.transition(f"n{number}") for number in range(200))):

@@ -10,6 +10,9 @@ import pytest
 
 from harness.errors import AlreadyTerminated, LedgerUnavailable
 from ledger import Ledger
+from ledger.audit.anchor import Anchor
+from ledger.audit.checkpoint import SignedCheckpoint
+from ledger.audit.merkle import leaf_hash, root_of
 from ledger.bytes import body_hash, genesis_link, next_link
 from tests.contract.databases import PostgresOutsider
 from tests.faults import programs
@@ -148,6 +151,24 @@ async def test_a_death_around_a_statement_leaves_its_append_whole_or_not_there_a
             # What recovery has put after them ends the run.
             assert len(links_of(outsider, run_id)) == 12 + is_stored[point]
         assert (await survivor.rebuild()).is_clean
+
+
+async def test_a_death_while_a_checkpoint_is_signed_leaves_nothing_that_does_not_hold(postgres_url, tmp_path):  # E9
+    place = str(tmp_path / "anchored" / "here")
+    signing = programs.signing_of(place)
+    given = []
+    for point in ("checkpoint signed", "checkpoint stored"):
+        dying = start(programs.sign_and_die, postgres_url, place, point, 3)
+        given += heard_from(dying)
+        assert dying.process.exitcode == -signal.SIGKILL
+    async with await Ledger.open(postgres_url, lease_s=0.5, signing=signing) as survivor:
+        await survivor.checkpoint()
+        links = await survivor.reader.on_tree(lambda tree: tree.links(0, 10_000))
+    notes = [note.note for note in Anchor(signing.anchor).notes()]
+    assert set(given) <= set(notes)
+    for note in notes:
+        signed = SignedCheckpoint(note).open([signing.key.verifier])
+        assert signed.root == root_of(map(leaf_hash, links[: signed.size]))
 
 
 def heard_from(program):
