@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
+from ledger.audit.checkpoint import Checkpoint
 from ledger.cli.common import (
     EXIT_NOT_FOUND,
     command,
@@ -18,7 +21,9 @@ from ledger.cli.common import (
 from ledger.verifying import VerifyReport, cores
 from ledger.verifying import verify as verify_ledger
 from ledger.verifying import verify_run as verify_one
+from ledger.verifying.anchored import read_anchor, read_checkpoint, read_keys
 
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 WIDTH = 400
 """Of a finding's line: what somebody wrote into the database is no reason to fill the terminal."""
 
@@ -26,17 +31,29 @@ WIDTH = 400
 @click.command()
 @click.argument("run", required=False, metavar="[SESSION/RUN]")
 @click.option("--jobs", type=click.IntRange(1, 64), default=cores, show_default="one for each core", help="Processes.")
+@click.option("--checkpoint", type=FILE, help="A checkpoint kept outside the ledger, made by `tachograph checkpoint`.")
+@click.option("--anchor", type=FILE, help="The file that checkpoints were added to.")
+@click.option("--key", type=FILE, help="The public keys that they are checked with, from `tachograph key export`.")
 @db_option
 @json_option
 @command
-async def verify(run: str | None, jobs: int, db: str, as_json: bool) -> None:
+async def verify(
+    run: str | None,
+    jobs: int,
+    checkpoint: Path | None,
+    anchor: Path | None,
+    key: Path | None,
+    db: str,
+    as_json: bool,
+) -> None:
     """Check every link, column, content, row and rule of a ledger, or of one run, against its events.
 
     Exit code 1 if anything is not as it should be, 2 if that could not be found out.
     """
+    trusted = _trusted(run, checkpoint, anchor, key)
     with progress("verifying", as_json) as on_progress:
         if run is None:
-            report = await verify_ledger(db, on_progress, jobs=jobs)
+            report = await verify_ledger(db, on_progress, jobs=jobs, trusted=trusted)
         else:
             report = await verify_one(db, *keys_of(run))
     if as_json:
@@ -45,6 +62,19 @@ async def verify(run: str | None, jobs: int, db: str, as_json: bool) -> None:
         say(report, of=run)
     if not report.is_right:
         raise click.exceptions.Exit(EXIT_NOT_FOUND)
+
+
+def _trusted(run: str | None, checkpoint: Path | None, anchor: Path | None, key: Path | None) -> list[Checkpoint]:
+    """What is believed of the log, as it was kept outside."""
+    if checkpoint is None and anchor is None:
+        return []
+    if run is not None:
+        raise click.UsageError("a checkpoint is of the whole ledger, not of one run")
+    if key is None:
+        raise click.UsageError("say with --key whose signature it must bear")
+    keys = read_keys(key)
+    kept = [] if checkpoint is None else [read_checkpoint(checkpoint, keys)]
+    return kept if anchor is None else [*kept, *read_anchor(anchor, keys)]
 
 
 def say(report: VerifyReport, *, of: str | None = None) -> None:
@@ -78,6 +108,11 @@ def say_outdated(report: VerifyReport) -> None:
 
 def _tail(report: VerifyReport) -> str:
     tail = report.tail
+    under = f"{_count(report.anchored_count, 'event')} under a checkpoint kept outside are those that were signed"
+    if report.anchored_count and not tail.event_count:
+        return f"{under}, and there are no others"
+    if report.anchored_count:
+        click.echo(under)
     if tail.first_us is None or tail.last_us is None:
         return "tail not anchored: there are no events yet"
     return (

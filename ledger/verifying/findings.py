@@ -11,6 +11,7 @@ FINDINGS_MAX = 100
 Problem = Literal[
     "body_changed",
     "budget_exceeded",
+    "checkpoint_differs",
     "column_differs",
     "content_damaged",
     "content_missing",
@@ -30,6 +31,7 @@ Problem = Literal[
     "sequence_gap",
     "stream_identity",
     "stream_missing",
+    "tree_differs",
     "usage_differs",
 ]
 
@@ -127,6 +129,8 @@ class VerifyReport:
     runs_outdated: int
     """Runs whose rows an earlier version of this program folded; a rebuild makes them anew."""
     tail: Tail
+    anchored_count: int = 0
+    """Events that are those which a checkpoint kept outside is of."""
 
     @property
     def is_right(self) -> bool:

@@ -5,11 +5,15 @@ Each stream is looked at as of one moment, so what is appended meanwhile is eith
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 
-from ledger.verifying.findings import Tally, VerifyReport
+from ledger.audit.checkpoint import Checkpoint
+from ledger.reader import LedgerReader
+from ledger.verifying.anchored import Anchored, check_tree
+from ledger.verifying.findings import Tail, Tally, VerifyReport
 from ledger.verifying.sharing import Verifiable, check_all, opened
 
 Progress = Callable[[int, int], None]
@@ -20,15 +24,18 @@ def _nothing(_done: int, _of: int) -> None:
     """Nobody wants to hear how far it is."""
 
 
-async def verify(url: str | Path, on_progress: Progress = _nothing, *, jobs: int = 1) -> VerifyReport:
+async def verify(
+    url: str | Path, on_progress: Progress = _nothing, *, jobs: int = 1, trusted: Sequence[Checkpoint] = ()
+) -> VerifyReport:
     """Verify the ledger at that address, which is opened for reading only; a `LedgerFileError` if there is none.
 
+    The `trusted` checkpoints were kept outside, their signatures are checked, and the log must begin with all of them.
     With more than one of `jobs`, other processes help with a large one. They are spawned, so a program that asks for
     them must be one that can be imported (`if __name__ == "__main__"`).
     """
     async with opened(url) as ledger:
         tally, done = Tally(), 0
-        shares = await ledger.shares()
+        shares, anchored = await ledger.shares(), Anchored()
         event_count = sum(share.event_count for share in shares)
         async with aclosing(check_all(url, ledger, shares, jobs)) as tallies:
             async for found in tallies:
@@ -36,8 +43,12 @@ async def verify(url: str | Path, on_progress: Progress = _nothing, *, jobs: int
                 done = tally.tail.event_count
                 on_progress(done, max(event_count, done))
         tally.found(await ledger.whole())
+        if not any(finding.problem == "file_damaged" for finding in tally.findings):
+            async with await LedgerReader.open(url) as reader:
+                anchored = await check_tree(reader, trusted)
+        tally.found(anchored.findings)
         on_progress(done, done)
-        return _report(ledger, tally)
+        return _anchored(_report(ledger, tally), anchored)
 
 
 async def verify_run(url: str | Path, session_id: str, run_id: str) -> VerifyReport:
@@ -58,3 +69,11 @@ def _report(ledger: Verifiable, tally: Tally) -> VerifyReport:
         runs_outdated=tally.outdated_count,
         tail=tally.tail,
     )
+
+
+def _anchored(report: VerifyReport, anchored: Anchored) -> VerifyReport:
+    """With the tail that is left: the events that no trusted checkpoint is of."""
+    count = max(0, report.event_count - anchored.anchored_count)
+    last_us = report.tail.last_us if count else None
+    since_us = anchored.since_us if anchored.anchored_count else report.tail.first_us
+    return replace(report, tail=Tail(count, since_us, last_us), anchored_count=anchored.anchored_count)

@@ -1,0 +1,141 @@
+"""The log against what was signed of it: its tree is made anew of the events, and nothing stored of it is believed.
+
+Checkpoints that were kept outside the database vouch for the events under them: whoever changed, removed or inserted
+one, cut the log, or wrote all of it anew under another key, cannot have made the same root (SPEC E9).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from ledger.audit.anchor import Anchor
+from ledger.audit.checkpoint import Checkpoint, SignedCheckpoint
+from ledger.audit.errors import InvalidCheckpoint, InvalidNote
+from ledger.audit.growing import GrowingTree
+from ledger.audit.merkle import leaf_hash
+from ledger.audit.notes import MAX_NOTE_BYTES, VerifierKey
+from ledger.audit.stored import CHECKPOINTS, StoredCheckpoint
+from ledger.audit.tiles import Place, Tile
+from ledger.errors import LedgerUnreadable
+from ledger.leaves import Wanted
+from ledger.reader import LedgerReader
+from ledger.verifying.findings import Finding
+
+PAGE_LEAVES = 4_096
+
+
+class Anchored(NamedTuple):
+    """What came of it."""
+
+    findings: tuple[Finding, ...] = ()
+    anchored_count: int = 0
+    """How many events, from the first of the public order on, are those that a trusted checkpoint is of."""
+    since_us: int | None = None
+    """When the first of the others was recorded, as far as they have a place in the public order."""
+
+
+def read_keys(path: Path) -> list[VerifierKey]:
+    """The public keys in a file, one a line; `LedgerUnreadable` or `InvalidNote` where there are none."""
+    keys = [VerifierKey.parse(line) for line in _text_of(path).splitlines() if line.strip()]
+    if not keys:
+        raise LedgerUnreadable(path, "holds no public key")
+    return keys
+
+
+def read_checkpoint(path: Path, keys: Sequence[VerifierKey]) -> Checkpoint:
+    """The checkpoint in a file, signed by one of the keys; raises as `SignedCheckpoint.open`."""
+    return SignedCheckpoint(_text_of(path)).open(keys)
+
+
+def read_anchor(path: Path, keys: Sequence[VerifierKey]) -> list[Checkpoint]:
+    """The checkpoints of an anchor file that one of the keys signed; `LedgerUnreadable` if there is none."""
+    found: dict[int, Checkpoint] = {}
+    for note in Anchor(path).notes():
+        try:
+            checkpoint = note.open(keys)
+        except (InvalidNote, InvalidCheckpoint):
+            continue
+        known = found.setdefault(checkpoint.size, checkpoint)
+        if known.root != checkpoint.root:
+            raise LedgerUnreadable(path, f"holds two checkpoints of {known.size} events that contradict each other")
+    if not found:
+        raise LedgerUnreadable(path, "holds no checkpoint that one of the given keys signed")
+    return list(found.values())
+
+
+async def check_tree(reader: LedgerReader, trusted: Iterable[Checkpoint]) -> Anchored:
+    """Make the tree anew; compare with it the trusted checkpoints, and what of tree and checkpoints is stored."""
+    wanted = {checkpoint.size: checkpoint.root for checkpoint in trusted}
+    stored, findings = await _stored(reader)
+    size = await reader.on_tree(lambda tree: tree.size())
+    tree, anchored_count = GrowingTree(), 0
+    for end in sorted({*(one for one in {*wanted, *stored} if one <= size), size} if wanted or stored else ()):
+        while tree.size < end:
+            first, count = tree.size, min(PAGE_LEAVES, end - tree.size)
+            links = await reader.on_tree(lambda of, first=first, count=count: of.links(first, count))  # type: ignore[misc]
+            if not links:
+                return Anchored((*findings, Finding("position_gap", f"place {first} is empty")), anchored_count, None)
+            findings += await _compare(reader, tree.extend([leaf_hash(link) for link in links]))
+        root = tree.root()
+        if wanted.get(end, root) != root:
+            findings.append(Finding("checkpoint_differs", f"the first {end:,} events are not those that were signed"))
+        elif end in wanted:
+            anchored_count = end
+        if stored.get(end, {root}) != {root}:
+            findings.append(Finding("checkpoint_differs", f"a stored checkpoint of {end:,} events is of others"))
+    for one in sorted({*wanted, *stored}):
+        if one > size:
+            findings.append(Finding("checkpoint_differs", f"{one:,} events were signed, and there are {size:,}"))
+    return Anchored(tuple(findings), anchored_count, await _since_us(reader, anchored_count))
+
+
+async def _since_us(reader: LedgerReader, anchored_count: int) -> int | None:
+    """When the first event was recorded that no trusted checkpoint is of; None if that cannot be read."""
+    try:
+        rest = await reader.leaves(Wanted(), anchored_count - 1, 1)
+    except ValueError:
+        return None
+    return rest.events[0][1].recorded_us if rest.events else None
+
+
+async def _stored(reader: LedgerReader) -> tuple[dict[int, set[bytes]], list[Finding]]:
+    """The roots of stored checkpoints by size; what is wrong with their rows themselves."""
+    rows = await reader.in_one_moment(
+        lambda connection, _: [StoredCheckpoint(*row) for row in connection.execute(CHECKPOINTS)]
+    )
+    roots: dict[int, set[bytes]] = {}
+    findings: list[Finding] = []
+    for row in rows:
+        roots.setdefault(row.size, set()).add(bytes(row.root))
+        try:
+            claim = row.signed.claim
+        except (InvalidNote, InvalidCheckpoint):
+            claim = None
+        if claim is None or (claim.origin, claim.size, claim.root) != (row.origin, row.size, bytes(row.root)):
+            findings.append(
+                Finding("checkpoint_differs", f"a stored checkpoint of {row.size:,} events is not what its note says")
+            )
+    return roots, findings
+
+
+async def _compare(reader: LedgerReader, tiles: Sequence[Tile]) -> list[Finding]:
+    """The tiles that are stored otherwise than events make them."""
+    if not tiles:
+        return []
+    stored = await reader.on_tree(lambda tree: [tree.tile(Place(tile.level, tile.tile_index)) for tile in tiles])
+    roots = await reader.on_tree(lambda tree: [tree.roots(tile.level, tile.tile_index, 1) for tile in tiles])
+    return [
+        Finding("tree_differs", f"tile {tile.tile_index} of level {tile.level} is not of the events")
+        for tile, hashes, root in zip(tiles, stored, roots, strict=True)
+        if hashes is not None and (hashes != tile.hashes or list(root) != [tile.root])
+    ]
+
+
+def _text_of(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return file.read(MAX_NOTE_BYTES).decode("utf-8", "replace")
+    except OSError as error:
+        raise LedgerUnreadable(path, f"cannot be read ({error.strerror})") from error
