@@ -2,7 +2,7 @@
 
 from harness.recording import RecordedContent, Recording
 from harness.replay.outcome import Difference, Divergence, Kind, Reexecution, Unavailable, Verdict
-from harness.replay.reexecute import Agent, reexecute
+from harness.replay.reexecute import Agent, SyncAgent, reexecute, reexecute_sync
 from harness.replay.results import Decoder, Decoders, Errors, RecordedChunk, RecordedFailure, RecordedObject
 
 __all__ = [
@@ -19,7 +19,9 @@ __all__ = [
     "RecordedObject",
     "Recording",
     "Reexecution",
+    "SyncAgent",
     "Unavailable",
     "Verdict",
     "reexecute",
+    "reexecute_sync",
 ]

@@ -289,7 +289,7 @@ def _complete(over: asyncio.Future[None]) -> None:
         over.set_result(None)
 
 
-def _how(root: asyncio.Task[Any]) -> str | None:
+def _how(root: asyncio.Future[Any]) -> str | None:
     if not root.done():
         return None
     error = asyncio.CancelledError() if root.cancelled() else root.exception()

@@ -37,7 +37,7 @@ class ReplayLoop(asyncio.SelectorEventLoop):
 
     def __init__(self, prompter: Prompter, quiet_s: float = QUIET_S) -> None:
         self.jobs_count = 0
-        """Jobs on threads that this loop was asked for, and that have not ended."""
+        """Jobs on threads that this loop was asked for, and that have not ended, or wait for work in it."""
         self.skipped_s = 0.0
         super().__init__(_Selector(self, prompter, quiet_s))
 
@@ -76,7 +76,7 @@ class _Selector(selectors.DefaultSelector):
         ready = super().select(0)
         if ready or (timeout is not None and timeout <= 0) or self._prompter.act():
             return ready
-        if self._loop.jobs_count:
+        if self._loop.jobs_count > 0:
             return super().select(timeout)
         # The loop's own waker is one; whatever else is open in it may bring something.
         if len(self.get_map()) > 1 and (ready := super().select(min(timeout or self._quiet_s, self._quiet_s))):

@@ -23,7 +23,7 @@ class Outside:
     """Tells a run what it was told."""
 
     def __init__(self, record: Record) -> None:
-        self.root: asyncio.Task[Any] | None = None
+        self.root: asyncio.Future[Any] | None = None
         """The agent's own task, once it was started."""
         self._record = record
         self._has_cancelled = False
@@ -98,7 +98,8 @@ class Outside:
 
     def _cancel(self) -> bool:
         """Cancel the agent's task, once."""
-        if self._has_cancelled or self.root is None or self.root.done():
+        # What runs on a thread cannot be cancelled.
+        if self._has_cancelled or not isinstance(self.root, asyncio.Task) or self.root.done():
             return False
         self._has_cancelled = True
         return self.root.cancel()
