@@ -20,6 +20,7 @@ from ledger.audit.errors import InvalidCheckpoint, NotSigned
 from tests.audit.bundles import (
     KEY,
     OTHER_KEY,
+    MemoryLog,
     chained,
     members_of,
     three_runs,
@@ -27,6 +28,7 @@ from tests.audit.bundles import (
     write_period,
     write_run,
 )
+from tests.ledger.scripted import ScriptedRun
 
 LOG = three_runs()
 SIZE = len(LOG.events)
@@ -345,3 +347,13 @@ def test_every_content_that_an_event_can_name_is_looked_for():
     fields = {name for model in EVENT_TYPES.values() for name in model.model_fields if name.endswith("_digest")}
     assert {f"{name}_digest" for name in CONTENT_NAMES} == fields - {"policy_digest"}
     assert independent.CONTENTS == CONTENT_NAMES
+
+
+def test_what_a_hostile_period_says_cannot_move_a_cursor(period_bundle, tmp_path):
+    log = MemoryLog()
+    log.append(ScriptedRun("run-1").start())
+    body = log.events[0][1].body.replace(b'"run-1"', b'"run-\\u001b[2J"').replace(b'"r:run-1"', b'"r:run-\\u001b[2J"')
+    line = log.events[0][1]._replace(body=body)
+    log.events[0] = ("r:run-\x1b[2J", parse_event_line(chained([line], "r:run-\x1b[2J")[0], 1))
+    path = write_period(tmp_path / "hostile.bundle", log, 0, 1)
+    assert verify_bundle(path, TRUSTED).finding.problem == "stream_identity"

@@ -14,6 +14,7 @@ from tests.bench import (
     appends,
     big_ledger,
     boundary,
+    bundles,
     burst,
     following,
     idle,
@@ -45,6 +46,7 @@ MEASUREMENTS = (
     proving,
     postgres,
     following,
+    bundles,
 )
 ALL = (*MEASUREMENTS, big_ledger)
 

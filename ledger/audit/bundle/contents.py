@@ -19,6 +19,7 @@ from ledger.audit.bundle.reading import Archive
 
 CONTENT_NAMES = ("answer", "comment", "error", "input", "output", "query", "rationale")
 """What events name a content as, by its digest; some say whether it is stored."""
+_STORED_BY_DIGEST = {f"{name}_digest": f"{name}_stored" for name in CONTENT_NAMES}
 State = Literal["stored", "withheld", "digest_only", "erased"]
 
 
@@ -52,10 +53,11 @@ class NamedContents:
 
     def add(self, seq: int, fields: Mapping[str, object]) -> None:
         """The next event."""
-        for name in CONTENT_NAMES:
-            digest = fields.get(f"{name}_digest")
+        for key in fields.keys() & _STORED_BY_DIGEST.keys():
+            digest = fields[key]
             if isinstance(digest, str):
-                self.is_stored[digest] = fields.get(f"{name}_stored") is True or self.is_stored.get(digest, False)
+                is_stored = fields.get(_STORED_BY_DIGEST[key]) is True
+                self.is_stored[digest] = is_stored or self.is_stored.get(digest, False)
         if fields.get("type") == "content.erased" and fields.get("stage") == "ROWS":
             count = fields.get("content_count")
             self.erased_counts[seq] = count if isinstance(count, int) else 0
@@ -95,10 +97,13 @@ def check_contents(archive: Archive, manifest: RunManifest, named: NamedContents
 
 def _entry_of(line: bytes) -> ContentEntry:
     try:
-        entry = ContentEntry.model_validate_json(line)
+        fields = orjson.loads(line)
+        entry = ContentEntry.model_validate(fields)
+    except orjson.JSONDecodeError:
+        raise BundleWrong("content_differs", CONTENTS, "a line is no JSON") from None
     except ValidationError as error:
         raise BundleWrong("content_differs", CONTENTS, f"a line is wrong ({error.errors()[0]['msg']})") from None
-    if entry.line() != line:
+    if orjson.dumps(fields, option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE) != line or None in fields.values():
         raise BundleWrong("content_differs", CONTENTS, "a line is not written as this index is")
     return entry
 

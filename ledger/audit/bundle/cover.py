@@ -50,7 +50,8 @@ class CoveredTree:
 
     def add(self, index: int, link: bytes) -> None:
         """The leaf there holds that link. `NotCovered` where the hashes before it run out, or it was passed."""
-        self.cover_to(index)
+        if index != self.size:
+            self.cover_to(index)
         self._push(0, leaf_hash(link))
 
     def cover_to(self, size: int) -> None:

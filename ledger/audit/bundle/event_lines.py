@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from binascii import unhexlify
 from typing import NamedTuple
 
 from harness.ids import ID_PATTERN
@@ -37,9 +38,8 @@ def parse_event_line(line: bytes, number: int) -> EventLine:
     if found is None:
         raise BundleWrong("event_malformed", f"event {number}", "its line is not that of an event")
     place, seq, recorded_us, link, body = found.groups()
-    return EventLine(
-        None if place is None else int(place), int(seq), int(recorded_us), bytes.fromhex(link.decode()), body
-    )
+    leaf_index = None if place is None else int(place)
+    return EventLine(leaf_index, int(seq), int(recorded_us), unhexlify(link), body)
 
 
 def head_line(stream_id: str, seq: int, link: bytes) -> bytes:

@@ -24,8 +24,6 @@ from ledger.audit.proofs import InclusionProof
 
 PAGE_NODES = 1_000
 """Hashes of subtrees that are asked for at once."""
-PACK_CONTENTS_FROM_BYTES = 512
-"""A smaller content is stored as it is."""
 
 
 class Anchor(NamedTuple):
@@ -78,8 +76,8 @@ class BundleWriter:
         """The index of contents, and the data of those that are stored, by digest."""
         self.add_lines(names.CONTENTS, (entry.line() for entry in entries))
         for digest, data in stored:
-            is_packed = len(data) >= PACK_CONTENTS_FROM_BYTES
-            with self._archive.member(names.CONTENT_FOLDER + digest, is_packed=is_packed) as member:
+            # Unpacking takes ten times what hashing does: whoever carries the bundle may pack all of it instead.
+            with self._archive.member(names.CONTENT_FOLDER + digest, is_packed=False) as member:
                 member.write(data)
 
     def add_tree(self, anchor: Anchor) -> TreeClaim:

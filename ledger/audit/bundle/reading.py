@@ -113,17 +113,16 @@ def _entries_in(directory: bytes, member_count: int) -> dict[str, Entry]:
     for _ in range(member_count):
         try:
             entry = zip_format.parse_central(directory, at)
-        except ValueError:
-            raise InvalidBundle("has an entry in its directory that cannot be read") from None
-        header = entry.central_header()
+        except ValueError as error:
+            raise InvalidBundle(f"has a directory that cannot be read: {error}") from None
         if not NAME.fullmatch(entry.name) or entry.method not in (STORED, DEFLATED):
             raise InvalidBundle("has a member with a name or a packing that no member has")
         if entry.name in entries:
             raise InvalidBundle(f"has two members named {entry.name}")
-        if directory[at : at + len(header)] != header or entry.offset != offset:
-            raise InvalidBundle(f"has an entry for {entry.name} that is not written as bundles' are")
+        if entry.offset != offset:
+            raise InvalidBundle(f"has something before {entry.name}, or has it within another member")
         entries[entry.name] = entry
-        at += len(header)
+        at += zip_format.CENTRAL_BYTES + len(entry.name)
         offset = entry.end
     if at != len(directory):
         raise InvalidBundle("has more in its directory than it says")
@@ -145,13 +144,14 @@ def _refuse_bombs(entries: Iterable[Entry]) -> None:
 def _packed(descriptor: int, entry: Entry) -> Iterator[bytes]:
     """A member's bytes as they are packed, once its local header is known to be the one that the directory means."""
     header = entry.local_header()
-    if _exactly(descriptor, len(header), entry.offset) != header:
+    first_bytes = min(limits.CHUNK_BYTES, entry.packed_bytes)
+    first = _exactly(descriptor, len(header) + first_bytes, entry.offset)
+    if not first.startswith(header):
         raise InvalidBundle(f"has two headers of {entry.name} that differ")
-    at = entry.data_offset
-    while at < entry.end:
-        chunk = _exactly(descriptor, min(limits.CHUNK_BYTES, entry.end - at), at)
-        at += len(chunk)
-        yield chunk
+    if first_bytes:
+        yield first[len(header) :]
+    for at in range(entry.data_offset + first_bytes, entry.end, limits.CHUNK_BYTES):
+        yield _exactly(descriptor, min(limits.CHUNK_BYTES, entry.end - at), at)
 
 
 def _inflated(descriptor: int, entry: Entry) -> Iterator[bytes]:

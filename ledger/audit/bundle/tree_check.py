@@ -71,20 +71,21 @@ class TreeCheck:
     def add(self, index: int | None, link: bytes) -> None:
         """The next event, with its place in the log; later ones than the claim covers must come after its end."""
         self._added_count += 1
-        place = f"event {self._added_count}"
         if self._added_count > self._claim.covered_count:
             if index is not None and index < self._claim.size:
-                raise BundleWrong("tree_differs", place, "it is before the checkpoint, and said not to be")
+                raise BundleWrong("tree_differs", self._place, "it is before the checkpoint, and said not to be")
             return
         if index is None or index >= self._claim.size:
-            raise BundleWrong("tree_differs", place, "it is said to be before the checkpoint, and has no such place")
+            detail = "it is said to be before the checkpoint, and has no such place"
+            raise BundleWrong("tree_differs", self._place, detail)
         try:
-            self._stop_before(index)
+            if self._earlier is not None:
+                self._stop_before(index)
             self._tree.add(index, link)
         except NotCovered as error:
-            raise BundleWrong("tree_differs", place, str(error)) from None
+            raise BundleWrong("tree_differs", self._place, str(error)) from None
         if self._added_count == self._claim.covered_count:
-            self._check_proof(place, index, link)
+            self._check_proof(self._place, index, link)
 
     def end(self) -> None:
         """No event follows: the root must be the checkpoint's."""
@@ -99,6 +100,10 @@ class TreeCheck:
             raise BundleWrong("tree_differs", names.SUBTREES, "there are more hashes than places between the events")
         if self._tree.root() != self._vouching.checkpoint.root:
             raise BundleWrong("root_differs", names.CHECKPOINT, "its root is not that of the events")
+
+    @property
+    def _place(self) -> str:
+        return f"event {self._added_count}"
 
     def _stop_before(self, index: int) -> None:
         earlier = self._earlier

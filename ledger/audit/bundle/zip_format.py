@@ -24,6 +24,8 @@ _DATE = 1 << 5 | 1
 """1980-01-01, at midnight: when a member was made says nothing."""
 _ATTRIBUTES = 0o100644 << 16
 """A plain file."""
+_SAME_IN_ALL = (b"PK\1\2", _MADE_BY, _NEEDED, 0, 0, _DATE, 0, 0, 0, 0, _ATTRIBUTES)
+"""What every entry of a directory has."""
 
 
 class Entry(NamedTuple):
@@ -72,11 +74,12 @@ def parse_end(record: bytes) -> tuple[int, int, int]:
 
 
 def parse_central(directory: bytes, at: int) -> Entry:
-    """The entry that begins there; not to be believed until `central_header` makes the same. Raises `ValueError`."""
-    try:
-        fields = _CENTRAL.unpack_from(directory, at)
-    except struct.error:
-        raise ValueError("the directory ends in the midst of an entry") from None
+    """The entry that begins there; `ValueError` unless it is what `central_header` makes of it."""
+    if len(directory) < at + CENTRAL_BYTES:
+        raise ValueError("the directory ends in the midst of an entry")
+    fields = _CENTRAL.unpack_from(directory, at)
     method, crc, packed_bytes, size_bytes, name_bytes, offset = (fields[n] for n in (4, 7, 8, 9, 10, 16))
     name = directory[at + CENTRAL_BYTES : at + CENTRAL_BYTES + name_bytes].decode("ascii")
+    if (*fields[:4], *fields[5:7], *fields[11:16]) != _SAME_IN_ALL or len(name) != name_bytes:
+        raise ValueError(f"the entry for {name!r} is not written as bundles' are")
     return Entry(name, method, crc, packed_bytes, size_bytes, offset)
