@@ -16,8 +16,8 @@ from ledger.audit.errors import AnchorError, InvalidCheckpoint, InvalidNote
 from ledger.audit.keys import sync_folder
 from ledger.audit.notes import DASH, ID_BYTES, MAX_NOTE_BYTES, split_note
 
-TAIL_BYTES = 65_536
-"""In which the last checkpoint of an origin is looked for: some 250 notes."""
+TAILS_BYTES = (4_096, 65_536)
+"""In which the last checkpoint of an origin is looked for: some 15 notes; some 250 where other logs share the file."""
 PIECE_BYTES = 1 << 20
 SIGNATURE_BYTES = 64
 """No signature is shorter, but one that was cut off."""
@@ -52,19 +52,12 @@ class Anchor:
 
     def latest(self, origin: str) -> Checkpoint | None:
         """The largest of the last checkpoints of that log, whoever signed it; None where there is no file."""
-        try:
-            with self.path.open("rb") as file:
-                begin = max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES)
-                file.seek(begin)
-                text = file.read().decode("utf-8", "replace")
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise AnchorError(self.path, f"cannot be read ({error.strerror})") from error
-        # What the tail begins in the middle of would be taken for something else.
-        text = text if begin == 0 else _GAP.split(text, maxsplit=1)[-1]
-        claims = [checkpoint for signed in notes_in(text) for checkpoint in _claims(signed)]
-        return max((one for one in claims if one.origin == origin), key=lambda one: one.size, default=None)
+        for tail_bytes in TAILS_BYTES:
+            claims = [checkpoint for signed in notes_in(self._tail(tail_bytes)) for checkpoint in _claims(signed)]
+            found = max((one for one in claims if one.origin == origin), key=lambda one: one.size, default=None)
+            if found is not None:
+                return found
+        return None
 
     def notes(self) -> Iterator[SignedCheckpoint]:
         """Every whole note, in the order of the file, whoever signed it; a file of any size is read in pieces."""
@@ -80,6 +73,20 @@ class Anchor:
         except OSError as error:
             raise AnchorError(self.path, f"cannot be read ({error.strerror})") from error
         yield from notes_in(rest)
+
+    def _tail(self, size_bytes: int) -> str:
+        """The last notes, as many as there are in so many bytes; nothing where there is no file."""
+        try:
+            with self.path.open("rb") as file:
+                begin = max(0, file.seek(0, os.SEEK_END) - size_bytes)
+                file.seek(begin)
+                text = file.read().decode("utf-8", "replace")
+        except FileNotFoundError:
+            return ""
+        except OSError as error:
+            raise AnchorError(self.path, f"cannot be read ({error.strerror})") from error
+        # What it begins in the middle of would be taken for something else.
+        return text if begin == 0 else _GAP.split(text, maxsplit=1)[-1]
 
     def _ends_well(self) -> bool:
         with self.path.open("rb") as file:

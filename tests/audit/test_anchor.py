@@ -61,8 +61,16 @@ def test_a_file_of_any_length_is_read_in_pieces_and_its_end_alone_for_the_latest
         monkeypatch.setattr(anchors, "PIECE_BYTES", piece_bytes)
         assert list(anchor.notes()) == signed
     for tail_bytes in range(300, 700, 13):
-        monkeypatch.setattr(anchors, "TAIL_BYTES", tail_bytes)
+        monkeypatch.setattr(anchors, "TAILS_BYTES", (tail_bytes,))
         assert anchor.latest(KEY.name) == signed[-1].claim
+
+
+def test_the_latest_is_found_behind_many_of_another_log(anchor):
+    anchor.append(checkpoint(7))
+    anchor.append(checkpoint(8, OTHER))
+    for size in range(9, 120):
+        anchor.append(checkpoint(size, OTHER))
+    assert anchor.latest(KEY.name).size == 7
 
 
 def test_many_may_append_at_once(anchor):
