@@ -108,7 +108,11 @@ def say_outdated(report: VerifyReport) -> None:
 
 def _tail(report: VerifyReport) -> str:
     tail = report.tail
-    under = f"{_count(report.anchored_count, 'event')} under a checkpoint kept outside are those that were signed"
+    anchored = _count(report.anchored_count, "event")
+    under = f"{anchored} under a checkpoint kept outside are those that were signed"
+    if not report.is_right:
+        # Of an event the tree has its link: what else is wrong with it was said before.
+        under = f"the links of {anchored} under a checkpoint kept outside are those that were signed"
     if report.anchored_count and not tail.event_count:
         return f"{under}, and there are no others"
     if report.anchored_count:

@@ -84,8 +84,8 @@ class Chain:
                     self._found("body_changed", "the body is not the one that was hashed", seq)
                     return seq - first_seq
                 link_before = next_link(link_before, seq, recorded_us, hash_of_body)
-            except (TypeError, struct.error) as error:
-                self._found("event_unreadable", str(error), seq)
+            except (TypeError, struct.error):
+                self._found("event_unreadable", "its body, hash or time is of no kind that one can be", seq)
                 return seq - first_seq
             if link != link_before:
                 self._found("link_broken", "the link does not follow from what is before it", seq)

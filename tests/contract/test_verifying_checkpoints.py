@@ -81,3 +81,18 @@ async def test_the_command_believes_only_what_the_given_key_signed(kept, databas
     ]
     assert (right.exit_code, f"{kept.size} events under a checkpoint" in right.stdout) == (0, True)
     assert (foreign.exit_code, none.exit_code) == (2, 2)
+
+
+async def test_of_an_event_with_another_body_nobody_says_that_it_is_the_one_that_was_signed(
+    kept, database, plain, tmp_path
+):
+    note, key = tmp_path / "note", tmp_path / "key"
+    note.write_text(kept.sign(KEY).note)
+    key.write_text(f"{KEY.verifier}\n")
+    outsider = plain()
+    disarm(outsider, "event")
+    outsider.execute("UPDATE event SET body = ? WHERE stream_id = 'r:run-1' AND seq = 3", [b"{}"])
+    args = ["--db", database.url, "--checkpoint", str(note), "--key", str(key)]
+    said = await asyncio.to_thread(lambda: CliRunner().invoke(verify_command, args))
+    assert (said.exit_code, "body_changed" in said.stdout) == (1, True)
+    assert f"the links of {kept.size} events under a checkpoint" in said.stdout
