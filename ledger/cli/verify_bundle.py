@@ -14,7 +14,7 @@ from ledger.audit.bundle.verifying import verify_bundle as verify_file
 from ledger.audit.checkpoint import SignedCheckpoint
 from ledger.audit.errors import InvalidKey
 from ledger.audit.notes import MAX_NOTE_BYTES, VerifierKey
-from ledger.cli.common import EXIT_NOT_FOUND, command, json_option, one_line, print_json, progress, table, when
+from ledger.cli.common import EXIT_NOT_FOUND, command, fail, json_option, one_line, print_json, progress, table, when
 
 LOST = "HARNESS_LOST"
 """The reason of a run that recovery has ended."""
@@ -29,18 +29,28 @@ file_argument = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option(
     "--checkpoint", "checkpoint_file", type=file_argument, metavar="FILE", help="A checkpoint that you have kept."
 )
+@click.option("--proof", "prove", type=click.IntRange(1), metavar="N", help="Only print the tlog-proof of event N.")
 @click.option("--runs", "with_runs", is_flag=True, help="List every run of a period.")
 @json_option
 @command
 async def verify_bundle(
-    file: Path, key_file: Path | None, checkpoint_file: Path | None, with_runs: bool, as_json: bool
+    file: Path,
+    key_file: Path | None,
+    checkpoint_file: Path | None,
+    prove: int | None,
+    with_runs: bool,
+    as_json: bool,
 ) -> None:
     """Check everything that a bundle claims, offline; exit code 1 names the first thing that is not so."""
     keys = [] if key_file is None else read_keys(key_file)
     checkpoint = None if checkpoint_file is None else SignedCheckpoint(text_of(checkpoint_file))
     with progress("verifying", as_json) as on_progress:
-        report = verify_file(file, keys, checkpoint, on_progress)
-    if as_json:
+        report = verify_file(file, keys, checkpoint, on_progress, prove)
+    if prove is not None and report.is_right:
+        if report.proof is None:
+            fail(f"no checkpoint covers an event {prove} of this bundle", EXIT_NOT_FOUND)
+        click.echo(report.proof.text(), nl=False)
+    elif as_json:
         print_json(as_dictionary(report))
     else:
         click.echo("\n".join(lines_of(report, with_runs=with_runs)))

@@ -17,6 +17,7 @@ from ledger.audit.bundle.errors import InvalidBundle
 from ledger.audit.bundle.event_lines import head_line, parse_event_line
 from ledger.audit.bundle.verifying import verify_bundle
 from ledger.audit.errors import InvalidCheckpoint, NotSigned
+from ledger.audit.proofs import InclusionProof
 from tests.audit.bundles import (
     KEY,
     OTHER_KEY,
@@ -357,3 +358,13 @@ def test_what_a_hostile_period_says_cannot_move_a_cursor(period_bundle, tmp_path
     log.events[0] = ("r:run-\x1b[2J", parse_event_line(chained([line], "r:run-\x1b[2J")[0], 1))
     path = write_period(tmp_path / "hostile.bundle", log, 0, 1)
     assert verify_bundle(path, TRUSTED).finding.problem == "stream_identity"
+
+
+@pytest.mark.parametrize("bundle", ["run_bundle", "period_bundle"])
+def test_each_event_has_a_proof_of_its_own(bundle, request):
+    path = request.getfixturevalue(bundle)
+    for number, event in enumerate(events_in(members_of(path)), 1):
+        proof = verify_bundle(path, TRUSTED, prove=number).proof
+        assert proof.index == event.leaf_index
+        assert InclusionProof.parse(proof.text()).verify(event.link, TRUSTED) == LOG.checkpoint(SIZE)
+    assert verify_bundle(path, TRUSTED, prove=number + 1).proof is None

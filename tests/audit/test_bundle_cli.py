@@ -93,3 +93,12 @@ def test_the_runs_of_a_period_are_counted_and_listed(call, tmp_path, key_file):
     told = json.loads(call(path, "--json").stdout)
     assert [run["run_id"] for run in told["runs"]][-1] == "run-4"
     assert told["manifest"]["tree"]["size"] == SIZE
+
+
+def test_the_proof_of_one_event_is_printed_alone(call, run_bundle, key_file):
+    found = call(run_bundle, "--key", key_file, "--proof", 3)
+    assert found.exit_code == 0
+    assert found.stdout.startswith("c2sp.org/tlog-proof@v1\nindex 8\n")
+    assert found.stdout.endswith(LOG.checkpoint(SIZE).sign(KEY).note)
+    assert call(run_bundle, "--proof", 14).exit_code == 1
+    assert call(run_bundle, "--proof", 0).exit_code == 2

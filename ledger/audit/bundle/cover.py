@@ -8,7 +8,7 @@ Where the cover stops, the root of the log as it was then is found, too, so that
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from ledger.audit.merkle import HASH_BYTES, Node, empty_root, leaf_hash, node_hash
 
@@ -79,3 +79,25 @@ class CoveredTree:
             subtree = node_hash(self._subtrees.pop()[1], subtree)
             level += 1
         self._subtrees.append((level, subtree))
+
+
+class ProvingTree(CoveredTree):
+    """Remembers every subtree that it comes by, of which the proof of any one leaf can be made."""
+
+    def __init__(self, hashes: Iterator[bytes]) -> None:
+        super().__init__(hashes)
+        self._known: dict[Node, bytes] = {}
+
+    def read(self, nodes: Sequence[Node]) -> list[bytes]:
+        """As a `HashReader`, of what is beside the leaves that were added."""
+        return [self._known[node] for node in nodes]
+
+    def _push(self, level: int, subtree: bytes) -> None:
+        node, found = Node(level, self.size >> level), subtree
+        self._known[node] = found
+        # Each subtree of which this is the right half is complete now.
+        while node.node_index & 1:
+            found = node_hash(self._known[Node(node.level, node.node_index - 1)], found)
+            node = Node(node.level + 1, node.node_index >> 1)
+            self._known[node] = found
+        super()._push(level, subtree)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from ledger.audit.bundle.errors import Problem
 from ledger.audit.bundle.manifest import Manifest
+from ledger.audit.proofs import InclusionProof
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,8 @@ class BundleReport:
     """Rows that are what the events add up to; None where that was not looked at, since another fold made them."""
     runs: tuple[PeriodRun, ...] = ()
     """Every run that has an event in the period, in the order of their first."""
+    proof: InclusionProof | None = None
+    """Of the event that was to be proven; None if none was, or no checkpoint covers it."""
     finding: BundleFinding | None = None
 
     @property

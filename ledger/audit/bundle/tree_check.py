@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 from ledger.audit.bundle import limits
 from ledger.audit.bundle import manifest as names
-from ledger.audit.bundle.cover import CoveredTree, NotCovered
+from ledger.audit.bundle.cover import CoveredTree, NotCovered, ProvingTree
 from ledger.audit.bundle.errors import BundleWrong
 from ledger.audit.bundle.manifest import Manifest, TreeClaim
 from ledger.audit.bundle.reading import Archive
 from ledger.audit.checkpoint import Checkpoint, SignedCheckpoint
 from ledger.audit.errors import InvalidCheckpoint, InvalidKey, InvalidNote, InvalidProof
 from ledger.audit.lines import decoded
-from ledger.audit.merkle import HASH_BYTES, verify_consistency
+from ledger.audit.merkle import HASH_BYTES, inclusion_path, verify_consistency
 from ledger.audit.notes import VerifierKey
 from ledger.audit.proofs import InclusionProof
 
@@ -59,9 +59,14 @@ def parse_keys(text: str) -> tuple[VerifierKey, ...]:
 class TreeCheck:
     """Finds the roots that the events lead to, one event after the other, and compares them with the checkpoints'."""
 
-    def __init__(self, archive: Archive, manifest: Manifest, claim: TreeClaim, vouching: Vouching) -> None:
+    def __init__(
+        self, archive: Archive, manifest: Manifest, claim: TreeClaim, vouching: Vouching, prove: int | None = None
+    ) -> None:
+        """`prove` is the event, counted from 1, of which a proof of its own is wanted."""
         self._hashes = _hashes_in(archive.chunks(names.SUBTREES, manifest.digest_of(names.SUBTREES)))
-        self._tree = CoveredTree(self._hashes)
+        self._tree = CoveredTree(self._hashes) if prove is None else ProvingTree(self._hashes)
+        self._prove = prove
+        self._proven_index: int | None = None
         self._vouching = vouching
         self._claim = claim
         self._earlier = vouching.earlier
@@ -84,6 +89,8 @@ class TreeCheck:
             self._tree.add(index, link)
         except NotCovered as error:
             raise BundleWrong("tree_differs", self._place, str(error)) from None
+        if self._added_count == self._prove:
+            self._proven_index = index
         if self._added_count == self._claim.covered_count:
             self._check_proof(self._place, index, link)
 
@@ -100,6 +107,13 @@ class TreeCheck:
             raise BundleWrong("tree_differs", names.SUBTREES, "there are more hashes than places between the events")
         if self._tree.root() != self._vouching.checkpoint.root:
             raise BundleWrong("root_differs", names.CHECKPOINT, "its root is not that of the events")
+
+    def proof(self) -> InclusionProof | None:
+        """What proves the one event, once all were found right; None if it is not below the checkpoint."""
+        if self._proven_index is None or not isinstance(self._tree, ProvingTree):
+            return None
+        path = inclusion_path(self._proven_index, self._claim.size, self._tree.read)
+        return InclusionProof(self._proven_index, tuple(path), SignedCheckpoint(self._vouching.note))
 
     @property
     def _place(self) -> str:

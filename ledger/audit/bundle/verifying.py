@@ -38,9 +38,11 @@ def verify_bundle(
     keys: Sequence[VerifierKey] = (),
     checkpoint: SignedCheckpoint | None = None,
     on_progress: Progress = lambda _done, _of: None,
+    prove: int | None = None,
 ) -> BundleReport:
     """Check the bundle in that file, against these keys, and a checkpoint that was kept elsewhere.
 
+    `prove` is an event, counted from 1, of which the report is to have a proof of its own, in memory for all events.
     Without keys, those that the bundle brings along are taken, and then trust rests on it. `InvalidBundle` for what is
     none, or is beyond what a bundle may hold; `InvalidNote` or `InvalidCheckpoint` where `checkpoint` is not right, or
     the bundle says nothing of the log at that size.
@@ -50,7 +52,7 @@ def verify_bundle(
     except OSError as error:
         raise InvalidBundle(f"cannot be read ({error.strerror})") from error
     with file:
-        return _Check(file, keys, checkpoint, on_progress).report()
+        return _Check(file, keys, checkpoint, on_progress, prove).report()
 
 
 def read_manifest(archive: Archive) -> Manifest:
@@ -68,12 +70,14 @@ class _Check:
         keys: Sequence[VerifierKey],
         checkpoint: SignedCheckpoint | None,
         on_progress: Progress,
+        prove: int | None,
     ) -> None:
         self._archive = Archive(file, self._heard)
         self._on_progress = on_progress
         self._done_bytes = 0
         self._keys = keys
         self._kept = checkpoint
+        self._prove = prove
         self._report = BundleReport(read_manifest(self._archive))
 
     def report(self) -> BundleReport:
@@ -97,7 +101,7 @@ class _Check:
             signed_by = tuple(map(str, vouching.signed_by))
             self._report = dataclasses.replace(self._report, signed_by=signed_by, is_key_trusted=bool(self._keys))
             self._compare_with_kept(manifest.tree, vouching)
-            tree = TreeCheck(self._archive, manifest, manifest.tree, vouching)
+            tree = TreeCheck(self._archive, manifest, manifest.tree, vouching, self._prove)
         elif self._keys or self._kept is not None:
             raise BundleWrong("not_signed", MANIFEST, "the bundle has no checkpoint, so nobody vouches for its events")
         if isinstance(manifest, RunManifest):
@@ -106,6 +110,8 @@ class _Check:
             assert tree is not None, "a period is what is between checkpoints"
             runs = check_period_events(self._archive, manifest, tree)
             self._report = dataclasses.replace(self._report, runs=runs)
+        if tree is not None and self._prove is not None:
+            self._report = dataclasses.replace(self._report, proof=tree.proof())
 
     def _check_run(self, manifest: RunManifest, tree: TreeCheck | None) -> None:
         rows = FoldedRows(manifest.run_id) if is_of_this_fold(self._archive, manifest) else None
