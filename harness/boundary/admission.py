@@ -117,18 +117,18 @@ class Admission:
     def _start(self) -> tuple[list[Attempt], Future[Recorded]]:
         """Charge the attempts and record their start, with what policies decided, in one append; lock held."""
         decided: list[e.RunEvent] = []
-        attempts: list[Attempt] = []
-        starts: list[e.RunEvent] = []
+        let_through: list[tuple[Request, Attempt, SealedContent]] = []
         contents: list[SealedContent] = []
         for request in self._requests:
             sealed, is_new = request.sealed()
             contents += [sealed] if is_new else []
             decided += request.decided(sealed.digest)
             if request.denial is None:
-                attempt, started = request.started(sealed)
-                attempts.append(attempt)
-                starts.append(started)
+                let_through.append((request, request.attempt(), sealed))
+        attempts = [attempt for _, attempt, _ in let_through]
+        # Events are made in the order in which they are recorded, so that their times and ids are in it too.
         charged = self._charged(attempts[0]) if attempts else []
+        starts = [request.started(attempt, sealed) for request, attempt, sealed in let_through]
         return attempts, self._run.live.record(*decided, *charged, *starts, contents=tuple(contents))
 
     def _charged(self, first: Attempt) -> list[e.RunEvent]:

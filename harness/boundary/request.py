@@ -76,12 +76,16 @@ class Request:
         """The arguments, with their bytes where these are charged, and whether they are new to the run."""
         return self._run.live.sealer.seal(self.given.content, keep=self.given.is_kept and self.denial is None)
 
-    def started(self, sealed: SealedContent) -> tuple[Attempt, e.AttemptStarted]:
-        """The attempt, and the event of its start."""
-        live, operation, script = self._run.live, self._operation, self._engine.script
-        make = Attempt if script is None else script.attempt
-        attempt = make(self._engine, self._run, operation, self._number, self.boundary, live.next_attempt_id())
-        is_ambiguous = _is_ambiguous(self.boundary, live.state.open_attempts.values())
+    def attempt(self) -> Attempt:
+        """The attempt, which has not started yet."""
+        make = Attempt if self._engine.script is None else self._engine.script.attempt
+        live = self._run.live
+        return make(self._engine, self._run, self._operation, self._number, self.boundary, live.next_attempt_id())
+
+    def started(self, attempt: Attempt, sealed: SealedContent) -> e.AttemptStarted:
+        """The event of its start."""
+        operation = self._operation
+        is_ambiguous = _is_ambiguous(self.boundary, self._run.live.state.open_attempts.values())
         started = attempt.event(
             e.AttemptStarted,
             **self._named,
@@ -98,7 +102,7 @@ class Request:
             **content_fields("input", sealed, self.given),
         )
         attempt.start = started
-        return attempt, started
+        return started
 
 
 def _denied(run: RunContext, operation: Operation, verdict: Verdict) -> ToolDenied:

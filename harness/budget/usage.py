@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeGuard
 from harness.errors import InvalidInput
 from harness.events.base import MAX_SAFE_INTEGER
 from harness.ids import check_name
-from harness.state import NOTHING
+from harness.state import ESTIMATES, NOTHING
 
 DEADLINE = "deadline_us"
 """The resource that a refusal names where time has run out."""
@@ -144,14 +144,19 @@ def find_overrun(account: Account, reserved: Mapping[str, int] = NOTHING) -> Exc
 def find_observed(
     account: Account, amounts: Mapping[str, int], reserved: Mapping[str, int] = NOTHING
 ) -> tuple[Excess, ...]:
-    """Every observed limit that would have refused `amounts`, by what they ask or because it was passed before."""
+    """Every observed limit that would have refused `amounts`: by what they ask, or by tokens and cost spent before.
+
+    Calls and bytes are told where they are asked for; a boundary that asks for none of them is not held up by them.
+    """
     if not account.observed:
         return ()
     found = []
     for resource in {**account.usage, **amounts}:
         limit = observed_limit_of(account, resource)
         used, amount = account.usage.get(resource, 0), amounts.get(resource, 0)
-        if limit is not None and used + amount > limit and (amount or used - reserved.get(resource, 0) > limit):
+        if limit is None or used + amount <= limit:
+            continue
+        if amount or (resource in ESTIMATES and used - reserved.get(resource, 0) > limit):
             found.append(Excess(resource, used, limit, amount))
     return tuple(found)
 

@@ -5,7 +5,7 @@ the rules of what may follow what exist once. `evolve` is pure: it never changes
 the same step without the copy, for who adds up many events.
 """
 
-from harness.state.charges import charge, reserved_in
+from harness.state.charges import ESTIMATES, charge, reserved_in
 from harness.state.fold import advance, begin, evolve
 from harness.state.records import (
     NOTHING,
@@ -22,6 +22,7 @@ from harness.state.records import (
 )
 
 __all__ = [
+    "ESTIMATES",
     "NOTHING",
     "OBSERVED",
     "RUNNING",

@@ -98,6 +98,14 @@ def amount(key: str, number: int) -> str:
     return money(number) if key == "cost_micros" else count(number)
 
 
+def counted(key: str, number: int) -> str:
+    """`3 model calls`, `1 tool call`, `417 bytes`: an amount in a sentence, with what it is of."""
+    if key == "run_bytes":
+        return size(number)
+    words = noun(key)
+    return f"{amount(key, number)} {words.removesuffix('s') if number == 1 and not key.startswith('tool:') else words}"
+
+
 def used_of(key: str, used: int, limit: int, *, named: bool = True) -> str:
     """`model calls: 8 of 8 used`."""
     share = f"{amount(key, used)} of {amount(key, limit)} used"

@@ -5,7 +5,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from harness.state import OBSERVED
-from ledger.words.codes import amount, noun, plain, used_of
+from ledger.words.codes import counted, noun, plain, used_of
 from ledger.words.format import count, duration, size
 from ledger.words.places import levels
 from ledger.words.text import shorten
@@ -87,10 +87,7 @@ def _amounts(usage: Mapping[str, int] | None) -> str:
 
 def _amount(key: str, number: int) -> str:
     name = key.removeprefix(OBSERVED)
-    words = noun(name)
-    if number == 1 and not name.startswith("tool:"):
-        words = words.removesuffix("s")
-    return f"{amount(name, number)} {words}{'' if name == key else ' only observed'}"
+    return f"{counted(name, number)}{'' if name == key else ' only observed'}"
 
 
 def _exhausted(fields: Fields) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness import FailureType, Harness, InvalidInput, ManualClock, OperationKind, RunContext, TypedFailure
+from harness import FailureType, Harness, InvalidInput, ManualClock, OperationKind, RunContext, ToolCall, TypedFailure
 from harness.boundary.admission import Admission
 from harness.boundary.operation import Operation
 from harness.boundary.request import Request
@@ -215,6 +215,15 @@ async def test_each_event_bears_both_clocks(harness: Harness, journal: HandJourn
         harness.transition(run, None, "planner")
     times = [(event.occurred_us - began_us, event.elapsed_us) for event in journal.events("r")]
     assert times == [(0, 0), (250_000, 250_000), (250_000, 250_000)]
+
+
+async def test_the_events_of_a_run_are_in_the_order_of_their_times(harness: Harness, journal: HandJournal):  # D8
+    async with harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run:
+        await harness.tool(run, "say", say)
+        await harness.tools(run, [ToolCall(say)] * 2)
+        harness.answer(run, "done")
+    made = [int(event.event_id.rpartition(":")[2]) for event in journal.events("r")]
+    assert made == list(range(1, len(made) + 1))
 
 
 async def test_events_of_one_microsecond_keep_their_order(harness: Harness, journal: HandJournal):  # D8, CASES 28

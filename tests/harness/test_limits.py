@@ -136,6 +136,26 @@ async def test_usage_that_has_passed_an_observed_limit_is_told_at_every_boundary
     ]
 
 
+async def test_calls_past_an_observed_limit_are_told_where_they_are_made_and_at_no_other_boundary(
+    harness: Harness, journal: HandJournal
+):  # D13
+    observing = limits(
+        per_tool={"say": 1}, tool_calls=1, model_calls=1, observe={"tool:say", "tool_calls", "model_calls"}
+    )
+    async with harness.run(session_id="s", run_id="r", limits=observing, timeout_s=60) as run:
+        for _ in range(2):
+            await harness.tool(run, "say", say)
+        await harness.guard(run, "check", say)
+        for _ in range(2):
+            await harness.model(run, "ask", ask)
+    would = each(journal.events("r"), "limit.would_reject")
+    assert [(event.kind, event.resource) for event in would] == [
+        ("tool", "tool_calls"),
+        ("tool", "tool:say"),
+        ("model", "model_calls"),
+    ]
+
+
 async def test_an_observed_limit_of_one_tool_is_not_replaced_by_the_enforced_default(
     harness: Harness, journal: HandJournal
 ):  # D13

@@ -10,6 +10,9 @@ Tokens = tuple[int | None, int | None]
 """Input and output tokens of an attempt, None where they are unknown."""
 Call = tuple[str, int]
 
+SETTLED = {"input_tokens", "output_tokens", "total_tokens", "cost_micros"}
+"""What is known only after the work that it was spent on."""
+
 IN_MICROS, OUT_MICROS = 1, 2
 """What one token costs."""
 
@@ -80,7 +83,8 @@ class Account:
         for resource in {*used, *asked}:
             limit, amount = self.limit(resource, self.observed), asked.get(resource, 0)
             would = used[resource] + amount if amount else self.spent[resource]
-            if limit is not None and would > limit:
+            is_heard_of = amount or resource in SETTLED
+            if limit is not None and is_heard_of and would > limit:
                 found.add((self.name, resource))
         if call is not None and self.repeats(call, self.observed):
             found.add((self.name, f"repeat:{call[0]}"))

@@ -10,7 +10,7 @@ from harness.errors import HarnessError, UnknownEvent
 from harness.events import parse_event
 from harness.state import OBSERVED, RunState, evolve
 from ledger.records import RecordedEvent
-from ledger.words.codes import amount, noun, used_of
+from ledger.words.codes import amount, counted, used_of
 from ledger.words.format import duration
 from ledger.words.places import Place, place
 
@@ -56,10 +56,8 @@ class Scope:
         if resource == "repeated_calls":
             return f"at most {limit} times the same call{observed}"
         if self.usage is None or resource == "tool_default":
-            return f"at most {amount(resource, limit)} {noun(resource)}{observed}"
-        return (
-            f"{amount(resource, self.usage.get(resource, 0))} of {amount(resource, limit)} {noun(resource)}{observed}"
-        )
+            return f"at most {counted(resource, limit)}{observed}"
+        return f"{amount(resource, self.usage.get(resource, 0))} of {counted(resource, limit)}{observed}"
 
 
 def scopes_of(events: Sequence[RecordedEvent]) -> list[Scope]:
