@@ -22,8 +22,8 @@ from ledger.verifying.findings import Finding, Tally
 SHARE_STREAMS = 1_000
 SHARE_EVENTS = 20_000
 """What one share holds, unless a single stream is longer."""
-ALONE_BELOW_EVENTS = 50_000
-"""Fewer are looked at by this process alone: it takes a while until others are ready."""
+ALONE_BELOW_EVENTS = 400_000
+"""Fewer are looked at by this process alone: it takes seconds until others are ready."""
 AHEAD = 2
 """So many shares wait for each process."""
 
