@@ -26,7 +26,7 @@ from tests.bench.appends import submissions
 from tests.bench.figure import Figure, figure, timed_ns
 
 KEY = SigningKey("bench.example", bytes(32))
-ROUNDS = 9
+ROUNDS = 15
 RUNS = 50
 BOUNDARIES = 120
 MAY_COST = 1.05
@@ -103,7 +103,11 @@ async def _took_each(ledger: Ledger, prefix: str) -> _Took:
                 await result_of(future)
 
     await asyncio.gather(*map(record, range(RUNS)))
-    cpu_ns, wall_ns = process_time_ns() - cpu_began_ns, perf_counter_ns() - began_ns
+    wall_ns = perf_counter_ns() - began_ns
+    if ledger.measures().signing is not None:
+        # Nothing of it is left to the other half of the round.
+        await ledger.checkpoint()
+    cpu_ns = process_time_ns() - cpu_began_ns
     return _Took(cpu_ns / count / 1_000, wall_ns / count / 1_000)
 
 
