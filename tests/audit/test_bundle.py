@@ -350,12 +350,14 @@ def test_every_content_that_an_event_can_name_is_looked_for():
     assert independent.CONTENTS == CONTENT_NAMES
 
 
-def test_what_a_hostile_period_says_cannot_move_a_cursor(period_bundle, tmp_path):
+@pytest.mark.parametrize("name", ["run-1", "session-1"])
+def test_what_a_hostile_period_says_cannot_move_a_cursor(name, tmp_path):
     log = MemoryLog()
     log.append(ScriptedRun("run-1").start())
-    body = log.events[0][1].body.replace(b'"run-1"', b'"run-\\u001b[2J"').replace(b'"r:run-1"', b'"r:run-\\u001b[2J"')
+    stream_id = "r:run-1".replace(name, f"{name}\x1b[2J")
+    body = log.events[0][1].body.replace(f'{name}"'.encode(), f'{name}\\u001b[2J"'.encode())
     line = log.events[0][1]._replace(body=body)
-    log.events[0] = ("r:run-\x1b[2J", parse_event_line(chained([line], "r:run-\x1b[2J")[0], 1))
+    log.events[0] = (stream_id, parse_event_line(chained([line], stream_id)[0], 1))
     path = write_period(tmp_path / "hostile.bundle", log, 0, 1)
     assert verify_bundle(path, TRUSTED).finding.problem == "stream_identity"
 

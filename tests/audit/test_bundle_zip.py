@@ -90,7 +90,6 @@ HOSTILE = {
     "a folder": zip_of(entry("content/", b"")),
     "a content that is none": zip_of(entry("content/" + "0" * 63)),
     "an empty name": zip_of(entry("", b"")),
-    "a zip within": zip_of(entry("nested.zip", GOOD), count=1)[:-1],
     "another packing": GOOD.replace(b"\x14\0\0\0\0\0", b"\x14\0\0\0\x0c\0"),
     "encryption": encrypted(GOOD),
     "a link": made_by(link_to_passwd),
@@ -130,6 +129,12 @@ def test_headers_that_differ_are_two_answers_to_one_question_and_refused(tmp_pat
         path.write_bytes(changed)
         with pytest.raises(InvalidBundle, match="two headers"):
             members_of(path)
+
+
+def test_a_zip_within_is_no_member_and_never_opened(tmp_path):
+    members = members_of(write_run(tmp_path / "run", LOG))
+    with pytest.raises(InvalidBundle, match=r"members\.\d+\.name"):
+        verify_bundle(write_members(tmp_path / "changed", members | {"nested.zip": GOOD}))
 
 
 def test_what_looks_like_a_bomb_is_stored_as_it_is_and_read_back(tmp_path):

@@ -174,7 +174,7 @@ def check(path: str, trusted: str) -> str:
             origin, signed_size, roots[size] = opened(members[name].decode(), trusted or members["keys.txt"].decode())
             expect((origin, signed_size) == (claim["origin"], str(size)), f"{name} is of another log or size")
         tree = Tree(members["subtrees.bin"], roots)
-        vouching = f"{claim['covered_count']} of them are in the log of {claim['size']} events signed as {origin}"
+        vouching = f"{claim['covered_count']} of them are in the log of {claim['size']} events signed as {origin!a}"
     events = check_events(members, manifest, tree)
     if manifest["kind"] == "run":
         check_contents(members, events, manifest["content"] == "withheld")
@@ -187,10 +187,10 @@ def main(path: str, keys_path: str | None = None) -> int:
     try:
         print(check(path, Path(keys_path).read_text() if keys_path else ""))
     except (EOFError, OSError, RuntimeError, struct.error, zipfile.BadZipFile, zlib.error) as error:
-        print(f"this is no bundle: {error}", file=sys.stderr)
+        print(f"this is no bundle: {str(error)!a}", file=sys.stderr)
         return 2
     except (ArithmeticError, AttributeError, InvalidSignature, LookupError, TypeError, ValueError) as error:
-        print(f"not as it claims: {type(error).__name__} {error}", file=sys.stderr)
+        print(f"not as it claims: {type(error).__name__} {str(error)!a}", file=sys.stderr)
         return 1
     return 0
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from harness.ids import CODE_PATTERN, SYSTEM_STREAM, run_stream, session_stream
+from harness.ids import CODE_PATTERN, ID_PATTERN, SYSTEM_STREAM, run_stream, session_stream
 from ledger.audit.bundle import limits
 from ledger.audit.bundle.errors import BundleWrong
 from ledger.audit.bundle.event_lines import STREAM_ID, EventLine, parse_event_line, parse_head_line
@@ -18,8 +18,8 @@ from ledger.audit.bundle.report import PeriodRun
 from ledger.audit.bundle.tree_check import TreeCheck
 from ledger.bytes import body_hash, genesis_link, next_link
 
-CODE = re.compile(CODE_PATTERN)
-"""How a run ended, and why: what is told to people must not be able to move their cursor."""
+ID, CODE = re.compile(ID_PATTERN), re.compile(CODE_PATTERN)
+"""What is told to people of a run: it must not be able to move their cursor."""
 
 
 @dataclass(slots=True)
@@ -81,11 +81,12 @@ def _add(
     if stream is None:
         if len(streams) >= limits.MAX_STREAMS:
             raise BundleWrong("count_differs", place, f"it is of one more stream than {limits.MAX_STREAMS:,}")
-        if not STREAM_ID.fullmatch(stream_id):
+        session_id, run_id = fields.get("session_id"), fields.get("run_id")
+        if not (STREAM_ID.fullmatch(stream_id) and _is_id(session_id) and _is_id(run_id)):
             raise BundleWrong("stream_identity", place, "it is of no stream that a ledger can have")
         seq, link = heads.pop(stream_id, (0, genesis_link(ledger_id, stream_id)))
         begun_us = None if seq else event.recorded_us
-        stream = _Stream(seq, link, fields.get("session_id"), fields.get("run_id"), begun_us)
+        stream = _Stream(seq, link, session_id, run_id, begun_us)
         streams[stream_id] = stream
     if (stream.session_id, stream.run_id) != (fields.get("session_id"), fields.get("run_id")):
         raise BundleWrong("stream_identity", place, f"it is of another session or run than {stream_id} was before")
@@ -98,6 +99,11 @@ def _add(
     if fields.get("type") == "run.terminated":
         stream.ended_us = event.recorded_us
         stream.outcome, stream.reason = (_code(fields.get(name), place) for name in ("outcome", "reason"))
+
+
+def _is_id(value: object) -> bool:
+    """Whether there can be such a session or run, or none is named."""
+    return value is None or (isinstance(value, str) and ID.fullmatch(value) is not None)
 
 
 def _code(value: object, place: str) -> str:
