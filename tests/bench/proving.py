@@ -74,12 +74,12 @@ async def _beside_appends(folder: Path) -> list[Figure]:
         first_us.append(await _first_look_us(on_path, signing) / size)
         plain_us.append(timed_ns(partial(_hash_links, on_path)) / 1_000 / size)
     off_cpu_us, off_us = (median(off[at] for _, off in rounds) for at in range(2))
-    # Both halves of a round met much the same noise; of others' work on the machine the processor's time has none.
+    # Both halves of a round met much the same noise.
     cpu, wall = (median(on[at] / off[at] for on, off in rounds) for at in range(2))
     name, reference = "appends while checkpoints are signed", "without a key"
     return [
-        figure(f"{name}, processor", "us", cpu * off_cpu_us, reference, off_cpu_us, MAY_COST),
-        figure(f"{name}, wall", "us", wall * off_us, reference, off_us),
+        figure(name, "us", wall * off_us, reference, off_us, MAY_COST),
+        figure(f"{name}, processor", "us", cpu * off_cpu_us, reference, off_cpu_us),
         figure(
             "first checkpoint of an open log, per event",
             "us",
