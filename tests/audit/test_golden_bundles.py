@@ -46,6 +46,6 @@ def test_the_documentation_names_every_member_every_key_and_every_limit():
 
 
 def test_the_tests_that_the_documentation_names_exist():
-    named = re.findall(r"`((?:audit|contract|ledger)/test_\w+\.py)`", README)
+    named = re.findall(r"`((?:audit|contract|ledger|property)/test_\w+\.py)`", README)
     assert named
     assert [name for name in named if not (ROOT / "tests" / name).is_file()] == []
