@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from urllib.parse import urlencode
 
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from demo.agent import Agent
 from demo.ai_ops import check_machine
-from demo.bodies import AiOpsBody, BadBody, BodyTooSlow, ChatBody, read_body
+from demo.bodies import AiOpsBody, ChatBody, read_asked
 from demo.chat import answer_question
 from demo.jobs import Jobs, TooManyRuns
 from demo.sse import EventStream, EventStreamResponse
@@ -38,15 +38,15 @@ class Api:
 
     async def chat(self, request: Request) -> Response:
         """Answer one question; an error after the run began carries both ids."""
+        body = await read_asked(request, ChatBody)
+        session_id = body.session_id or self.new_session_id()
         try:
-            body = await read_body(request, ChatBody)
-            session_id = body.session_id or self.new_session_id()
             job = self.jobs.start(
                 lambda started: answer_question(
                     self.agent, session_id, body.question, started=started, receive=request.receive
                 )
             )
-        except (BadBody, TooManyRuns, ClientDisconnect) as refused:
+        except TooManyRuns as refused:
             return _refusal(refused)
         try:
             answer = await job.result()
@@ -67,14 +67,14 @@ class Api:
 
     async def ai_ops(self, request: Request) -> Response:
         """Check the machine and stream the report; what fails before the run began is no stream."""
+        body = await read_asked(request, AiOpsBody)
+        session_id = body.session_id or self.new_session_id()
         stream = EventStream()
         try:
-            body = await read_body(request, AiOpsBody)
-            session_id = body.session_id or self.new_session_id()
             job = self.jobs.start(
                 lambda started: check_machine(self.agent, session_id, body.question, stream.emit, started=started)
             )
-        except (BadBody, TooManyRuns, ClientDisconnect) as refused:
+        except TooManyRuns as refused:
             return _refusal(refused)
         first = await stream.next(job)
         if first is None:
@@ -89,11 +89,5 @@ def trace_url(session_id: str, run_id: str) -> str:
     return f"/trace?{urlencode({'sessionId': session_id, 'runId': run_id})}"
 
 
-def _refusal(refused: BadBody | TooManyRuns | ClientDisconnect) -> Response:
-    if isinstance(refused, ClientDisconnect):
-        return Response(status_code=CLIENT_CLOSED_REQUEST)
-    if isinstance(refused, TooManyRuns):
-        return wrapper.error(refused.code, refused.message, 429, headers={"Retry-After": "2"})
-    # What is left of a body that came too slowly must not be taken for the next request.
-    headers = {"Connection": "close"} if isinstance(refused, BodyTooSlow) else {}
-    return wrapper.error(refused.code, refused.message, refused.status, headers=headers)
+def _refusal(refused: TooManyRuns) -> Response:
+    return wrapper.error(refused.code, refused.message, 429, headers={"Retry-After": "2"})

@@ -54,6 +54,6 @@ async def open_app(settings: Settings) -> AsyncIterator[Starlette]:
             api = Api(agent, jobs, new_session_id=lambda: ids.run_id().replace("run-", "chat-", 1))
             try:
                 metrics = Metrics(ledger.reader, ledger.measures)
-                yield create_app(ledger.reader, extra_routes=api.routes, metrics=metrics)
+                yield create_app(ledger.reader, writer=ledger, extra_routes=api.routes, metrics=metrics)
             finally:
                 await jobs.close()

@@ -6,12 +6,6 @@ from harness import Limits
 
 # What a client may send.
 QUESTION_CHARS_MAX: Final = 16_000
-BODY_BYTES_MAX: Final = 64 * 1024
-"""A question in four-byte characters fits."""
-BODY_BYTES_DRAINED_MAX: Final = 16 * 1024 * 1024
-"""A body that is too long is read to here and thrown away, so that its sender can read the answer."""
-BODY_TIMEOUT_S: Final = 15.0
-"""From the first look at a body to its last byte."""
 ACTIVE_RUNS_MAX: Final = 8
 """Chats and checks at once; one more is refused with 429 and creates nothing."""
 

@@ -18,12 +18,14 @@ from ledger.errors import LedgerError
 from viewer import wrapper
 from viewer.api import Api
 from viewer.errors import Problem, log_unexpected, problem_of
+from viewer.json_body import BadBody
 from viewer.live import Live
 from viewer.metrics import CountRequests, Metrics
 from viewer.pages import Pages
 from viewer.reading import Reader
 from viewer.rendering import Renderer
 from viewer.security import LOOPBACK_HOSTS, SecurityMiddleware
+from viewer.writing import ReadOnly, Writer, Writing
 
 Lifespan = Callable[[Starlette], AbstractAsyncContextManager[Any]]
 
@@ -31,6 +33,7 @@ Lifespan = Callable[[Starlette], AbstractAsyncContextManager[Any]]
 def create_app(
     reader: Reader,
     *,
+    writer: Writer | None = None,
     extra_routes: Sequence[BaseRoute] = (),
     lifespan: Lifespan | None = None,
     allowed_hosts: Sequence[str] = LOOPBACK_HOSTS,
@@ -38,6 +41,7 @@ def create_app(
 ) -> Starlette:
     """The viewer over `reader`, with an application's own routes before its own.
 
+    `writer`, such as the open ledger, takes feedback and cancelling; without it both are refused as `read_only`.
     Only requests whose `Host` is one of `allowed_hosts` are answered: loopback's names unless more are given, `"*"`
     for any. `metrics` are served at `/metrics`, and count the requests. Errors of the harness and the ledger become the
     wrapper in the extra routes too.
@@ -50,6 +54,7 @@ def create_app(
             *(metrics.routes if metrics is not None else ()),
             *Api(reader).routes,
             *Live(reader).routes,
+            *Writing(writer).routes,
             *Pages(reader, renderer).routes,
             Mount("/static", StaticFiles(packages=[("viewer", "static")]), name="static"),
         ],
@@ -58,7 +63,7 @@ def create_app(
             Middleware(SecurityMiddleware, allowed_hosts=allowed_hosts),
             Middleware(ExceptionMiddleware, handlers={Exception: tell.unexpected}),
         ],
-        exception_handlers={HTTPException: tell, HarnessError: tell, LedgerError: tell},
+        exception_handlers=dict.fromkeys((HTTPException, HarnessError, LedgerError, BadBody, ReadOnly), tell),
         lifespan=lifespan,
     )
 

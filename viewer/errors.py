@@ -12,6 +12,8 @@ from starlette.requests import Request
 
 from harness.errors import HarnessError, IllegalEvent, InvalidInput, LedgerUnavailable, RunEnded, TerminationNotRecorded
 from ledger.errors import LedgerError
+from viewer.json_body import BadBody
+from viewer.writing import ReadOnly
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +44,10 @@ def problem_of(error: Exception) -> Problem:
     """The problem that a client is told; everything unexpected is one and the same."""
     if isinstance(error, InvalidInput):
         return Problem(400, error.code, str(error))
+    if isinstance(error, BadBody):
+        return Problem(error.status, error.code, str(error), headers=error.headers)
+    if isinstance(error, ReadOnly):
+        return Problem(403, error.code, str(error))
     if isinstance(error, (RunEnded, TerminationNotRecorded)):
         ids = {"sessionId": error.session_id, "runId": error.run_id, "outcome": error.outcome}
         status = _RUN_STATUS.get(error.code, 503 if isinstance(error, TerminationNotRecorded) else 500)

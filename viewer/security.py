@@ -1,7 +1,8 @@
 """The outermost layer: which host names are answered, and the headers that keep content inert.
 
 A page in a browser can reach a server on loopback under a name of its own choosing (DNS rebinding); its requests then
-carry that name as `Host`, so a server on loopback answers only to loopback's names.
+carry that name as `Host`, so a server on loopback answers only to loopback's names. And any page may send a request to
+loopback; what would change something is taken only from our own pages and from programs, which send no `Origin`.
 """
 
 from collections.abc import Iterable
@@ -38,8 +39,14 @@ HEADERS = {
 }
 
 
+READING = frozenset({"GET", "HEAD", "OPTIONS"})
+"""Methods that change nothing."""
+OWN_SITES = frozenset({"same-origin", "none"})
+"""What a browser says in `Sec-Fetch-Site` of a request of our own pages, and of one that its user made."""
+
+
 class SecurityMiddleware:
-    """Checks the host, then adds `HEADERS` to every answer that does not set them itself."""
+    """Checks host and origin, then adds `HEADERS` to every answer that does not set them itself."""
 
     def __init__(self, app: ASGIApp, allowed_hosts: Iterable[str] = LOOPBACK_HOSTS) -> None:
         self.app = app
@@ -57,14 +64,24 @@ class SecurityMiddleware:
                     headers.setdefault(name, value)
             await send(message)
 
-        if self._allows(Headers(scope=scope).get("host", "")):
-            await self.app(scope, receive, send_with_headers)
-        else:
-            refusal = wrapper.error("invalid_host", "this server does not answer to that host name", 400)
-            await refusal(scope, receive, send_with_headers)
+        headers = Headers(scope=scope)
+        app = self.app
+        if not self._allows(headers.get("host", "")):
+            app = wrapper.error("invalid_host", "this server does not answer to that host name", 400)
+        elif scope["method"] not in READING and not is_same_origin(headers):
+            app = wrapper.error("foreign_origin", "this server takes requests from its own pages only", 403)
+        await app(scope, receive, send_with_headers)
 
     def _allows(self, host: str) -> bool:
         return "*" in self.allowed_hosts or host_name(host) in self.allowed_hosts
+
+
+def is_same_origin(headers: Headers) -> bool:
+    """Whether a request is of a page of this very server, or of no page at all; other ports are other servers."""
+    origin, site = headers.get("origin"), headers.get("sec-fetch-site")
+    return (origin is None or origin.partition("://")[2].lower() == headers.get("host", "").lower()) and (
+        site is None or site in OWN_SITES
+    )
 
 
 def host_name(host: str) -> str:

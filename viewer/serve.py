@@ -12,6 +12,7 @@ import click
 import uvicorn
 from starlette.types import ASGIApp
 
+from ledger.cli.common import open_existing
 from viewer.app import create_app
 from viewer.cli import NotTried, OneLine
 from viewer.metrics import Metrics
@@ -50,10 +51,11 @@ class Server(uvicorn.Server):
 @click.option(
     "--port", default=PORT_DEFAULT, show_default=True, type=click.IntRange(0, 65535), help="0 for a free one."
 )
-def serve(db: str, host: str, port: int) -> None:
+@click.option("--writable", is_flag=True, help="Take feedback and cancelling, too; else the ledger is only read.")
+def serve(db: str, host: str, port: int, writable: bool) -> None:
     """Serve the pages and the API of a ledger."""
     check_loopback(host)
-    asyncio.run(_serve(db, host, port))
+    asyncio.run(_serve_writable(db, host, port) if writable else _serve_read_only(db, host, port))
 
 
 def check_loopback(host: str) -> None:
@@ -67,17 +69,24 @@ def check_loopback(host: str) -> None:
         raise NotTried(f"{host} {problem}")
 
 
-async def _serve(db: str, host: str, port: int) -> None:
+async def _serve_read_only(db: str, host: str, port: int) -> None:
     from ledger import LedgerReader  # the database driver is loaded only to serve
 
     async with await LedgerReader.open(db) as reader:
-        with listen(host, port) as listener:
-            url = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}/"
-            server = Server(
-                config_of(create_app(reader, metrics=Metrics(reader))),
-                lambda: click.echo(f"Serving {db} at {url} (Ctrl-C stops)"),
-            )
-            await server.serve(sockets=[listener])
+        await _serve(create_app(reader, metrics=Metrics(reader)), db, host, port)
+
+
+async def _serve_writable(db: str, host: str, port: int) -> None:
+    async with await open_existing(db) as ledger:
+        metrics = Metrics(ledger.reader, ledger.measures)
+        await _serve(create_app(ledger.reader, writer=ledger, metrics=metrics), db, host, port)
+
+
+async def _serve(app: ASGIApp, db: str, host: str, port: int) -> None:
+    with listen(host, port) as listener:
+        url = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}/"
+        server = Server(config_of(app), lambda: click.echo(f"Serving {db} at {url} (Ctrl-C stops)"))
+        await server.serve(sockets=[listener])
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -5,12 +5,13 @@ import json
 import httpx2
 import pytest
 
-from demo.bounds import BODY_BYTES_MAX, QUESTION_CHARS_MAX
+from demo.bounds import QUESTION_CHARS_MAX
 from demo.offline_model.server import reply_to
 from demo.serving import serving
 from tests.demo.apps import app_served
 from tests.demo.chats import DISKS, limits
 from tests.demo.scripted_model import answering, failing
+from viewer.json_body import BODY_BYTES_MAX
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +87,12 @@ def test_an_unknown_but_valid_session_is_created(app):  # SPEC D14
     assert app.http.get("/api/chat/session/my-own.session_1").status_code == 200
 
 
+def test_the_older_names_of_the_fields_are_taken_too(app):  # SPEC R2
+    data = app.http.post("/api/chat", json={"Id": "older-1", "Question": "What is swap?"}).json()["data"]
+    assert data["sessionId"] == "older-1"
+    assert app.trace(data)["run"]["query"] == "What is swap?"
+
+
 def test_a_stored_trace_holds_nothing_of_prompts_or_results(app):  # SPEC R12
     data = app.chat(DISKS).json()["data"]
     ((stored,),) = app.query("SELECT orchestration_trace FROM diagnosis_run WHERE run_id = ?", data["runId"])
@@ -121,6 +128,8 @@ BAD_BODIES = {
     "null question": (b'{"question": null}', 400, "invalid_input"),
     "a number for a question": (b'{"question": 1}', 400, "invalid_input"),
     "unknown field": (question("hi", sessionID="s-1"), 400, "invalid_input"),
+    "both names of the question": (question("hi", Question="ho"), 400, "invalid_input"),
+    "both names of the id": (question("hi", sessionId="s-1", Id="s-1"), 400, "invalid_input"),
     "empty question": (question(""), 400, "invalid_input"),
     "blank question": (question(" \n\t\u2003"), 400, "invalid_input"),
     "a question that nobody sees": (question("\u200b\0\u202e\ufeff\u0301"), 400, "invalid_input"),

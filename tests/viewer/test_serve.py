@@ -47,6 +47,23 @@ def test_it_says_where_it_serves_and_ends_in_peace(db, stop):
         process.communicate()
 
 
+@pytest.mark.parametrize(("options", "code"), [([], "read_only"), (["--writable"], "run_not_found")])
+def test_it_writes_only_where_it_was_told_to(db, options, code):
+    command = [*COMMAND, "--db", db, "--port", "0", *options]
+    process = subprocess.Popen(command, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        url = re.search(r"http://127\.0\.0\.1:\d+/", process.stdout.readline())
+        assert url
+        feedback = {"sessionId": "s-1", "runId": "run-1", "useful": True}
+        assert httpx2.post(f"{url[0]}api/feedback", json=feedback).json()["code"] == code
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+    finally:
+        process.kill()
+        process.communicate()
+
+
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "example.org", "169.254.1.1"])
 def test_it_refuses_an_address_that_others_could_reach(host, tmp_path):
     result = CliRunner().invoke(serve, ["--db", str(tmp_path / "runs.db"), "--host", host])

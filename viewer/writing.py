@@ -1,0 +1,91 @@
+"""What people may say of a run and ask of it: feedback, and that it be cancelled (SPEC R6, E7, D15)."""
+
+from typing import Protocol
+
+from pydantic import Field
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from harness.errors import AlreadyTerminated
+from harness.ids import check_id
+from viewer import queries, wrapper
+from viewer.json_body import JsonBody, read_body
+
+
+class Writer(Protocol):
+    """The part of `ledger.Ledger` that is used here."""
+
+    async def record_feedback(
+        self, session_id: str, run_id: str, *, useful: bool, comment: str | None = ...
+    ) -> str | None:
+        """Bind feedback to the run; the id of its case, if it has one. An error with code `run_not_found`."""
+
+    async def cancel(self, session_id: str, run_id: str, *, reason: str = ...) -> bool:
+        """Ask the run to stop; False if that was asked before. `AlreadyTerminated`, or an error as above."""
+
+
+class ReadOnly(Exception):
+    """The server has its ledger open for reading alone."""
+
+    code = "read_only"
+
+    def __init__(self) -> None:
+        super().__init__("this server only reads its ledger, so it takes no feedback and cancels nothing")
+
+
+class FeedbackBody(JsonBody):
+    """`POST /api/feedback`: both ids are needed, and no run is inferred."""
+
+    session_id: str = Field(alias="sessionId")
+    run_id: str = Field(alias="runId")
+    useful: bool
+    comment: str | None = None
+
+
+class CancelBody(JsonBody):
+    """`POST .../cancel`; nothing at all will do."""
+
+    reason: str = "USER_REQUESTED"
+
+
+class Writing:
+    """The two endpoints; without a writer they refuse, and say why."""
+
+    def __init__(self, writer: Writer | None) -> None:
+        self._writer = writer
+
+    @property
+    def routes(self) -> list[Route]:
+        return [
+            Route("/api/feedback", self.feedback, methods=["POST"]),
+            Route("/api/diagnosis/{sessionId}/runs/{runId}/cancel", self.cancel, methods=["POST"]),
+        ]
+
+    async def feedback(self, request: Request) -> Response:
+        """Bind feedback to exactly that run, of which the last counts; answers with the run it was bound to."""
+        writer = self._open()
+        body = await read_body(request, FeedbackBody)
+        keys = check_id("sessionId", body.session_id), check_id("runId", body.run_id)
+        case_id = await writer.record_feedback(*keys, useful=body.useful, comment=body.comment)
+        return wrapper.ok({**_ids(*keys), "useful": body.useful, "caseId": case_id})
+
+    async def cancel(self, request: Request) -> Response:
+        """Ask the run to stop, wherever it runs: 202, since it is its process that ends it; 409 once it has ended."""
+        writer = self._open()
+        keys = queries.session_in_path(request), queries.run_in_path(request)
+        body = await read_body(request, CancelBody, may_be_empty=True)
+        try:
+            is_new = await writer.cancel(*keys, reason=body.reason)
+        except AlreadyTerminated as ended:
+            return wrapper.error(ended.code, str(ended), 409, {**_ids(*keys), "outcome": ended.outcome})
+        return wrapper.ok({**_ids(*keys), "askedBefore": not is_new}, 202)
+
+    def _open(self) -> Writer:
+        if self._writer is None:
+            raise ReadOnly
+        return self._writer
+
+
+def _ids(session_id: str, run_id: str) -> dict[str, str]:
+    return {"sessionId": session_id, "runId": run_id}
