@@ -122,6 +122,9 @@ def _shaped(value: dict[str, Any], shape: type[Body]) -> Body:
         return shape.model_validate(value)
     except ValidationError as error:
         fault = error.errors(include_input=False, include_url=False)[0]
+        refused = fault.get("ctx", {}).get("error")
+        if isinstance(refused, InvalidInput):
+            raise refused from None
         field = str(fault["loc"][0])[:64] if fault["loc"] else "body"
         raise InvalidInput(field, _problem(fault["type"])) from None
 

@@ -93,6 +93,11 @@ def test_the_older_names_of_the_fields_are_taken_too(app):  # SPEC R2
     assert app.trace(data)["run"]["query"] == "What is swap?"
 
 
+def test_a_field_that_comes_under_both_of_its_names_is_named(app):
+    answer = raw(app, question("hi", Question="ho"))
+    assert answer.json()["message"] == "Question is the older name of question, which is given, too"
+
+
 def test_a_stored_trace_holds_nothing_of_prompts_or_results(app):  # SPEC R12
     data = app.chat(DISKS).json()["data"]
     ((stored,),) = app.query("SELECT orchestration_trace FROM diagnosis_run WHERE run_id = ?", data["runId"])
