@@ -39,7 +39,9 @@ LOG_ENTRIES_MAX: Final = 5_000
 """Names looked at while looking for log files."""
 LOG_BYTES_MAX: Final = 64 * 1024 * 1024
 LOG_FILE_BYTES_MAX: Final = 8 * 1024 * 1024
-"""Read from the end of each file: the newest lines."""
+"""Read from the end of each file: the newest lines; of a gzip file, from its beginning."""
+LOG_GZIP_TEXT_BYTES_MAX: Final = 32 * 1024 * 1024
+"""Of what one gzip file unpacks to."""
 LOG_LINE_BYTES_MAX: Final = 4 * 1024
 """Searched of each line; the rest of a longer line is not."""
 LOG_LINE_CHARS_SHOWN: Final = 300

@@ -15,9 +15,9 @@ from typing import BinaryIO, TypedDict
 from demo.bounds import LOG_ENTRIES_MAX
 from demo.tools.errors import FolderUnreadable
 
-COMPRESSED_SUFFIXES = frozenset({".gz", ".xz", ".bz2", ".zst", ".zip", ".lz4"})
+PACKED_SUFFIXES = frozenset({".xz", ".bz2", ".zst", ".zip", ".lz4"})
+"""Not unpacked; gzip is."""
 NAME_CHARS_SHOWN = 120
-BINARY_PROBE_BYTES = 4096
 
 
 class Skipped(TypedDict):
@@ -79,8 +79,8 @@ def find_log_files(folder: Path, name_pattern: str = "*") -> Found:
             skipped.append(Skipped(file=shown_name(parts), reason="symbolic link"))
         elif not S_ISREG(stat.st_mode):
             skipped.append(Skipped(file=shown_name(parts), reason="not a regular file"))
-        elif path.suffix.lower() in COMPRESSED_SUFFIXES:
-            skipped.append(Skipped(file=shown_name(parts), reason="compressed"))
+        elif path.suffix.lower() in PACKED_SUFFIXES:
+            skipped.append(Skipped(file=shown_name(parts), reason="packed, but not with gzip"))
         else:
             files.append(LogFile(parts, stat.st_size, stat.st_mtime_ns))
     return Found(_newest_first(files), tuple(skipped), complete=True)
@@ -104,11 +104,6 @@ def open_log_file(folder: Path, file: LogFile) -> Iterator[BinaryIO]:
         if not S_ISREG(os.fstat(stream.fileno()).st_mode):
             raise OSError("not a regular file")
         yield stream
-
-
-def is_binary(stream: BinaryIO) -> bool:
-    """Whether the beginning of an open file holds a zero byte, as no text does."""
-    return b"\0" in os.pread(stream.fileno(), BINARY_PROBE_BYTES, 0)
 
 
 def _entries(folder: Path, skipped: list[Skipped]) -> Iterator[tuple[tuple[str, ...], os.stat_result]]:

@@ -1,29 +1,27 @@
-"""Search in log files: newest lines first, within bounds of files, bytes and lines, and open about what it left out.
+"""Search in log files, rotated and gzip ones too: newest lines first, bounded, and open about what it left out.
 
 Patterns come from a model, so they are matched by RE2, which takes linear time: none can hold the process up.
 """
 
 import json
-import os
 from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, TypedDict
+from typing import Any, Literal, TypedDict
 
 import re2  # type: ignore[import-untyped]
 
 from demo.bounds import (
     LOG_BYTES_MAX,
-    LOG_FILE_BYTES_MAX,
     LOG_FILES_MAX,
-    LOG_LINE_BYTES_MAX,
     LOG_LINE_CHARS_SHOWN,
     LOG_MATCHES_SHOWN_MAX,
     LOG_SKIPPED_SHOWN_MAX,
     TOOL_RESULT_BYTES_MAX,
 )
 from demo.tools.errors import InvalidPattern
-from demo.tools.log_files import LogFile, Skipped, find_log_files, is_binary, open_log_file
+from demo.tools.log_files import LogFile, Skipped, find_log_files, open_log_file
+from demo.tools.log_text import DamagedGzip, LogText
 from harness import RunContext
 
 SHOWN_BYTES_MAX = TOOL_RESULT_BYTES_MAX * 2 // 3
@@ -83,38 +81,37 @@ class _Search:
         """Search one file, or note why not."""
         try:
             with open_log_file(self.folder, file) as stream:
-                if is_binary(stream):
-                    self.skipped.append(Skipped(file=file.name, reason="binary"))
+                text = LogText(stream, LOG_BYTES_MAX - self.size_bytes)
+                if text.is_binary:
+                    self._skip(file, "binary")
                 else:
-                    self._search(file, stream)
+                    self._search(file, text)
         except OSError as error:
-            self.skipped.append(Skipped(file=file.name, reason=error.strerror or str(error) or "unreadable"))
+            self._skip(file, error.strerror or str(error) or "unreadable")
 
-    def _search(self, file: LogFile, stream: BinaryIO) -> None:
-        size = os.fstat(stream.fileno()).st_size
-        room = min(LOG_FILE_BYTES_MAX, LOG_BYTES_MAX - self.size_bytes)
-        start = max(0, size - room)
-        if start:
-            self.limits_reached.add("file bytes")
-            stream.seek(start)
+    def _search(self, file: LogFile, text: LogText) -> None:
         newest: deque[tuple[int, bytes]] = deque(maxlen=self.shown_max - len(self.matches))
-        line_no, match_count, left_bytes = 0, 0, size - start
-        goes_on = start > 0
-        while left_bytes > 0 and (piece := stream.readline(min(left_bytes, LOG_LINE_BYTES_MAX))):
-            left_bytes -= len(piece)
-            begins, goes_on = not goes_on, not piece.endswith(b"\n")
-            if begins:
-                line_no += 1
-                if self.compiled.search(piece):
+        line_no, match_count = 0, 0
+        try:
+            for line_no, line in enumerate(text.lines(), start=1):
+                if self.compiled.search(line):
                     match_count += 1
-                    newest.append((line_no, piece))
+                    newest.append((line_no, line))
+            if limit := text.limit_reached:
+                self.limits_reached.add(limit)
+        except DamagedGzip as error:
+            self._skip(file, f"{error}, searched up to there")
         self.files += 1
         self.lines += line_no
-        self.size_bytes += size - start - left_bytes
+        self.size_bytes += text.size_bytes
         if match_count:
             self.by_file.append(FileMatches(file=file.name, match_count=match_count))
-        for number, piece in reversed(newest):
-            self._show(LogMatch(file=file.name, line_no=None if start else number, text=_shown_text(piece)))
+        for number, line in reversed(newest):
+            shown_no = None if text.starts_within else number
+            self._show(LogMatch(file=file.name, line_no=shown_no, text=_shown_text(line)))
+
+    def _skip(self, file: LogFile, reason: str) -> None:
+        self.skipped.append(Skipped(file=file.name, reason=reason))
 
     def _show(self, match: LogMatch) -> None:
         size_bytes = len(json.dumps(match))

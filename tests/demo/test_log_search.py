@@ -106,7 +106,7 @@ def test_the_result_stays_within_its_bound_whatever_the_lines_hold(run, logs):
 
 def test_what_is_not_searched_is_said(run, logs, tmp_path):
     write(logs, "wtmp", b"\0\1hit")
-    write(logs, "old.log.gz", "hit")
+    write(logs, "old.log.xz", "hit")
     outside = write(tmp_path, "secret", "hit")
     (logs / "link.log").symlink_to(outside)
     (logs / "linked").symlink_to(tmp_path)
@@ -115,7 +115,7 @@ def test_what_is_not_searched_is_said(run, logs, tmp_path):
     assert found["match_count"] == 0
     assert reasons(found) == {
         "wtmp": "binary",
-        "old.log.gz": "compressed",
+        "old.log.xz": "packed, but not with gzip",
         "link.log": "symbolic link",
         "linked": "symbolic link",
         "pipe": "not a regular file",
