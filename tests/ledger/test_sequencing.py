@@ -7,6 +7,7 @@ import asyncpg
 import pytest
 
 from ledger import Ledger, LedgerReader
+from ledger.store.postgres import sequencing
 from ledger.store.postgres.sequencing import BY_INDEX, IS_BEHIND, Progress, Sequencer, here_of, sequence
 from tests.contract.test_following import record, take
 from tests.ledger.scripted import ScriptedRun
@@ -300,4 +301,19 @@ async def test_a_pass_looks_at_what_came_since_the_last_one_however_long_a_trans
         assert said == (0, False)
         assert looked_at > 300
         await other.execute("ROLLBACK")
+    await check_order(connection)
+
+
+async def test_what_comes_while_a_sequencer_rests_has_its_number_when_the_ledger_is_closed(
+    postgres_url, connect, monkeypatch
+):  # E8
+    monkeypatch.setattr(sequencing, "REST_S", 1.0)
+    connection, run = await connect(), ScriptedRun()
+    async with await Ledger.open(postgres_url) as ledger:
+        await record(ledger, run.start())
+        async with asyncio.timeout(20):
+            while await connection.fetchval(MISSED):
+                await asyncio.sleep(0.01)
+        await record(ledger, run.transition("while it rests"))
+        assert await connection.fetchval(MISSED) == 1
     await check_order(connection)

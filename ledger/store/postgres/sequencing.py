@@ -183,6 +183,8 @@ class Sequencer:
                 rung.clear()
                 await self._pass(has_written)
                 await asyncio.sleep(REST_S)
+            # What was appended during the last rest.
+            await self._pass(has_written=True)
         finally:
             self._bell.leave(rung)
 
