@@ -43,7 +43,7 @@ async def open_app(settings: Settings) -> AsyncIterator[Starlette]:
                     policies=(READ_ONLY,),
                 ),
                 chat=openai_adapter.Chat(client, provider.model),
-                sources=Sources(settings.log_folder),
+                sources=Sources(settings.log_folder, metrics_snapshot=settings.metrics_snapshot),
                 memory=memory,
                 records=ledger,
                 graph=diagnosis_graph(),

@@ -40,6 +40,8 @@ class Settings:
     log_folder: Path
     db_url: str
     provider: Provider
+    metrics_snapshot: Path | None = None
+    """Figures to look at instead of this machine's own."""
     limits: Limits = CHAT_LIMITS
     timeout_s: float = CHAT_TIMEOUT_S
     model_timeout_s: float = MODEL_TIMEOUT_S

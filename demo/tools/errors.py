@@ -28,6 +28,12 @@ class FolderUnreadable(ToolError):
     code = "folder_unreadable"
 
 
+class SnapshotUnreadable(ToolError):
+    """The file that figures are read from is missing, or holds something else."""
+
+    code = "snapshot_unreadable"
+
+
 class UnknownTool(ToolError):
     """There is no tool of that name."""
 
@@ -44,6 +50,6 @@ def failure_type(error: BaseException) -> FailureType | None:
     """How a run's record classifies what a tool raised; None for anything else."""
     if isinstance(error, InvalidArguments | InvalidPattern):
         return FailureType.INVALID_ARGUMENTS
-    if isinstance(error, FolderUnreadable):
+    if isinstance(error, FolderUnreadable | SnapshotUnreadable):
         return FailureType.NOT_FOUND
     return FailureType.BUSINESS_REJECTION if isinstance(error, ToolError) else None

@@ -5,15 +5,25 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from stat import S_ISDIR
-from typing import Literal, TypedDict
+from typing import Literal
 
 import psutil
 
 from demo.bounds import CPU_SAMPLE_S, DISKS_SHOWN_MAX, PROCESSES_SHOWN_MAX
+from demo.tools.figures import (
+    SECTIONS,
+    Cpu,
+    Disk,
+    HostMetrics,
+    Load,
+    Memory,
+    Process,
+    Section,
+    SkippedDisk,
+    TopProcesses,
+)
+from demo.tools.snapshot import read_snapshot
 from harness import RunContext
-
-Section = Literal["cpu", "memory", "swap", "disks", "load"]
-SECTIONS: tuple[Section, ...] = ("cpu", "memory", "swap", "disks", "load")
 
 # Views of the kernel, file systems in memory, and read-only images, which are always full.
 NOT_DISKS = frozenset(
@@ -27,85 +37,12 @@ NOT_DISKS = frozenset(
 NETWORK_FILESYSTEMS = frozenset(["9p", "afs", "ceph", "cifs", "fuse.sshfs", "nfs", "nfs4", "smb3", "smbfs"])
 
 
-class Cpu(TypedDict):
-    """How busy the processors were while they were watched."""
-
-    cpu_count: int
-    used_percent: float
-    iowait_percent: float | None
-    watched_s: float
-
-
-class Memory(TypedDict):
-    """Memory, or swap: what can still be had is `available_bytes`."""
-
-    total_bytes: int
-    used_bytes: int
-    available_bytes: int
-    used_percent: float
-
-
-class Load(TypedDict):
-    """Processes that run or wait for a disk, on average over one, five and fifteen minutes."""
-
-    load_1m: float
-    load_5m: float
-    load_15m: float
-    per_cpu_1m: float
-
-
-class Disk(TypedDict):
-    """One mounted file system."""
-
-    mount: str
-    device: str
-    filesystem: str
-    total_bytes: int
-    used_bytes: int
-    free_bytes: int
-    used_percent: float
-    inodes_used_percent: float | None
-
-
-class SkippedDisk(TypedDict):
-    """A file system that was not measured, and why."""
-
-    mount: str
-    reason: str
-
-
-class HostMetrics(TypedDict, total=False):
-    """Only the sections that were asked for."""
-
-    cpu: Cpu
-    memory: Memory
-    swap: Memory
-    load: Load
-    disks: list[Disk]
-    disks_skipped: list[SkippedDisk]
-
-
-class Process(TypedDict):
-    """One process; its command line is left out, since it may hold secrets."""
-
-    pid: int
-    name: str
-    user: str | None
-    cpu_percent: float
-    memory_bytes: int
-    memory_percent: float
-
-
-class TopProcesses(TypedDict):
-    """The largest processes by what was asked for, of all that could be read."""
-
-    sort_by: Literal["cpu", "memory"]
-    process_count: int
-    processes: list[Process]
-
-
-def host_metrics(run: RunContext, sections: Sequence[Section] = SECTIONS) -> HostMetrics:
-    """CPU, memory, swap, disks and load of this machine, now."""
+def host_metrics(
+    run: RunContext, sections: Sequence[Section] = SECTIONS, *, snapshot: Path | None = None
+) -> HostMetrics:
+    """CPU, memory, swap, disks and load: of this machine, now, or as a snapshot has them."""
+    if snapshot is not None:
+        return read_snapshot(snapshot).metrics(sections)
     found = HostMetrics()
     if "cpu" in sections:
         found["cpu"] = _cpu()
@@ -135,17 +72,28 @@ def host_metrics(run: RunContext, sections: Sequence[Section] = SECTIONS) -> Hos
     return found
 
 
-def top_processes(run: RunContext, sort_by: Literal["cpu", "memory"] = "memory", limit: int = 5) -> TopProcesses:
+def top_processes(
+    run: RunContext,
+    sort_by: Literal["cpu", "memory"] = "memory",
+    limit: int = 5,
+    *,
+    snapshot: Path | None = None,
+) -> TopProcesses:
     """The processes that use the most CPU or memory; CPU is watched for a moment first."""
+    rows = _processes() if snapshot is None else read_snapshot(snapshot).processes
+    rows = sorted(rows, key=lambda row: (-row["cpu_percent" if sort_by == "cpu" else "memory_bytes"], row["pid"]))
+    return TopProcesses(
+        sort_by=sort_by, process_count=len(rows), processes=rows[: max(1, min(limit, PROCESSES_SHOWN_MAX))]
+    )
+
+
+def _processes() -> list[Process]:
+    """All that can be read, with the CPU that they use while they are watched."""
     watched = list(psutil.process_iter())
     for process in watched:
         _sampled_cpu(process)
     time.sleep(CPU_SAMPLE_S)
-    rows = [row for process in watched if (row := _process(process)) is not None]
-    rows.sort(key=lambda row: (-row["cpu_percent" if sort_by == "cpu" else "memory_bytes"], row["pid"]))
-    return TopProcesses(
-        sort_by=sort_by, process_count=len(rows), processes=rows[: max(1, min(limit, PROCESSES_SHOWN_MAX))]
-    )
+    return [row for process in watched if (row := _process(process)) is not None]
 
 
 def _cpu() -> Cpu:

@@ -16,8 +16,9 @@ from demo.bounds import (
     TOOL_RESULT_BYTES_MAX,
 )
 from demo.tools.errors import InvalidArguments, ResultTooLarge, UnknownTool
+from demo.tools.figures import SECTIONS, Section
 from demo.tools.logs import search_logs
-from demo.tools.metrics import SECTIONS, Section, host_metrics, top_processes
+from demo.tools.metrics import host_metrics, top_processes
 from demo.tools.runbooks import search_runbooks
 from harness import RunContext, ToolRules
 
@@ -30,6 +31,8 @@ class Sources:
 
     log_folder: Path
     runbook_folder: Path = BUNDLED_RUNBOOKS
+    metrics_snapshot: Path | None = None
+    """Figures of a machine at one moment, as a file; None for this machine, now."""
 
 
 class Arguments(BaseModel):
@@ -76,6 +79,8 @@ class Tool:
     function: Callable[..., Mapping[str, Any]]
     folder: Callable[[Sources], Path] | None = None
     """Which of the sources the function takes as `folder`, if any."""
+    snapshot: Callable[[Sources], Path | None] | None = None
+    """As `folder`, for `snapshot`."""
     effect: Literal["read"] = "read"
 
     @property
@@ -91,7 +96,9 @@ class Tool:
                 checked = self.arguments.model_validate(arguments)
             except ValidationError as error:
                 raise InvalidArguments(_what_is_wrong(self.name, error)) from None
-            places = {} if self.folder is None else {"folder": self.folder(sources)}
+            places: dict[str, Path | None] = {} if self.folder is None else {"folder": self.folder(sources)}
+            if self.snapshot is not None:
+                places["snapshot"] = self.snapshot(sources)
             result = self.function(run, **dict(checked), **places)
             size_bytes = len(json.dumps(result))
             if size_bytes > TOOL_RESULT_BYTES_MAX:
@@ -114,12 +121,14 @@ TOOLS: tuple[Tool, ...] = (
         "Live CPU, memory, swap, disk and load figures of this machine.",
         HostMetricsArguments,
         host_metrics,
+        snapshot=lambda sources: sources.metrics_snapshot,
     ),
     Tool(
         "top_processes",
         "The processes of this machine that use the most CPU or memory now.",
         TopProcessesArguments,
         top_processes,
+        snapshot=lambda sources: sources.metrics_snapshot,
     ),
     Tool(
         "search_logs",

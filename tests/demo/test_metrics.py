@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 from demo.bounds import PROCESSES_SHOWN_MAX
-from demo.tools.metrics import SECTIONS, host_metrics, top_processes
+from demo.tools.figures import SECTIONS
+from demo.tools.metrics import host_metrics, top_processes
 
 
 def test_all_sections_of_this_machine_are_plausible(run):
