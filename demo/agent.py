@@ -1,7 +1,7 @@
 """The agent: what it is made of, and the run that governs each thing it does."""
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Protocol
@@ -30,6 +30,9 @@ class Records(Protocol):
     ) -> None:
         """Record a verdict on a run (SPEC R7)."""
 
+    async def clear_context(self, session_id: str) -> None:
+        """Record that later runs of the session hear nothing of earlier ones."""
+
 
 @dataclass(frozen=True, slots=True)
 class Agent:
@@ -50,7 +53,13 @@ class Agent:
 
     @asynccontextmanager
     async def run(
-        self, session_id: str, question: str, *, flow: str | None = None, receive: Receive | None = None
+        self,
+        session_id: str,
+        question: str,
+        *,
+        flow: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        receive: Receive | None = None,
     ) -> AsyncIterator[RunContext]:
         """A run of the session; once it has begun, whatever ends it early is a `RunEnded` with both ids (SPEC D14).
 
@@ -63,6 +72,7 @@ class Agent:
                 query=question,
                 agent=f"{AGENT_NAME}@{AGENT_VERSION}",
                 flow=flow,
+                labels=labels,
                 limits=self.limits,
                 timeout_s=self.timeout_s,
             ) as run:

@@ -1,19 +1,18 @@
 """A check of the whole machine, told piece by piece as server-sent messages (SPEC R7)."""
 
 import json
-from collections.abc import Awaitable, Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
 from demo.agent import Agent
+from demo.chat import Emit
 from demo.evaluation import RULE_EVALUATION, RuleEvaluation, evaluate_report
 from demo.investigation import investigate
 from demo.memory import Turn
 from demo.model import Trip, system, user
 from demo.prompts import ANSWER, INVESTIGATE, WHOLE_MACHINE_CHECK
 from demo.router import Flow
+from demo.text import paragraphs
 from harness import RunContext
-
-Emit = Callable[[dict[str, Any]], Awaitable[None]]
 
 
 async def check_machine(
@@ -26,7 +25,7 @@ async def check_machine(
         await emit({"type": "metadata", "sessionId": session_id, "runId": run.run_id})
         report, evaluation = await _report(agent.trip(run), asked)
         agent.harness.answer(run, report)
-        for piece in pieces(report):
+        for piece in paragraphs(report):
             await emit({"type": "content", "data": piece})
     await agent.records.record_evaluation(
         session_id,
@@ -55,10 +54,3 @@ async def _report(trip: Trip, question: str) -> tuple[str, RuleEvaluation]:
         return evaluate_report(report, found.results)
 
     return report, await trip.harness.guard(trip.branch("evaluation").run, RULE_EVALUATION, evaluate)
-
-
-def pieces(report: str) -> Iterator[str]:
-    """The report in paragraphs; put together again they are the report."""
-    paragraphs = report.split("\n\n")
-    yield from (f"{paragraph}\n\n" for paragraph in paragraphs[:-1])
-    yield paragraphs[-1]

@@ -1,6 +1,6 @@
-"""`POST /api/chat` and `POST /api/ai_ops` (SPEC R2, R7, D14)."""
+"""Chat, at once or as a stream, clearing a conversation, and the check of the machine (SPEC R2, R7, D14)."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from urllib.parse import urlencode
 
 from starlette.requests import Request
@@ -9,19 +9,23 @@ from starlette.routing import Route
 
 from demo.agent import Agent
 from demo.ai_ops import check_machine
-from demo.bodies import AiOpsBody, ChatBody, read_asked
-from demo.chat import answer_question
+from demo.bodies import AiOpsBody, ChatBody, ClearBody, read_asked
+from demo.chat import Emit, answer_question, clear_conversation, stream_answer
 from demo.jobs import Jobs, TooManyRuns
 from demo.sse import EventStream, EventStreamResponse
-from harness import CancelReason, RunEnded
+from harness import CancelReason, RunContext, RunEnded
 from viewer import wrapper
 
 CLIENT_CLOSED_REQUEST = 499
 """Nobody reads it; it is for the access log."""
 
 
+Streamed = Callable[[Emit, Callable[[RunContext], object]], Awaitable[None]]
+"""Work that emits messages, and says when its run has begun."""
+
+
 class Api:
-    """The two endpoints over one agent."""
+    """The endpoints over one agent."""
 
     def __init__(self, agent: Agent, jobs: Jobs, new_session_id: Callable[[], str]) -> None:
         self.agent = agent
@@ -33,6 +37,8 @@ class Api:
         """What is served beside the viewer."""
         return [
             Route("/api/chat", self.chat, methods=["POST"]),
+            Route("/api/chat_stream", self.chat_stream, methods=["POST"]),
+            Route("/api/chat/clear", self.clear, methods=["POST"]),
             Route("/api/ai_ops", self.ai_ops, methods=["POST"]),
         ]
 
@@ -65,22 +71,39 @@ class Api:
             }
         )
 
+    async def chat_stream(self, request: Request) -> Response:
+        """Answer one question as a stream."""
+        body = await read_asked(request, ChatBody)
+        session_id = body.session_id or self.new_session_id()
+        return await self._stream(
+            lambda emit, started: stream_answer(self.agent, session_id, body.question, emit, started=started)
+        )
+
+    async def clear(self, request: Request) -> Response:
+        """Forget the conversation of a session; its runs stay."""
+        body = await read_asked(request, ClearBody)
+        await clear_conversation(self.agent, body.session_id)
+        return wrapper.ok({"sessionId": body.session_id})
+
     async def ai_ops(self, request: Request) -> Response:
-        """Check the machine and stream the report; what fails before the run began is no stream."""
+        """Check the machine and stream the report."""
         body = await read_asked(request, AiOpsBody)
         session_id = body.session_id or self.new_session_id()
+        return await self._stream(
+            lambda emit, started: check_machine(self.agent, session_id, body.question, emit, started=started)
+        )
+
+    async def _stream(self, work: Streamed) -> Response:
+        """What the work emits, as it comes; what fails before its run began is an ordinary error, and no stream."""
         stream = EventStream()
         try:
-            job = self.jobs.start(
-                lambda started: check_machine(self.agent, session_id, body.question, stream.emit, started=started)
-            )
+            job = self.jobs.start(lambda started: work(stream.emit, started))
         except TooManyRuns as refused:
             return _refusal(refused)
         first = await stream.next(job)
         if first is None:
-            # It failed before its run began: an ordinary error.
             await job.task
-            raise AssertionError("a check that succeeds sends metadata first")
+            raise AssertionError("work that succeeds sends metadata first")
         return EventStreamResponse(stream, job, first)
 
 

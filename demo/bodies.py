@@ -40,6 +40,12 @@ class AiOpsBody(Asked):
     question: str | None = None
 
 
+class ClearBody(Asked):
+    """`POST /api/chat/clear`."""
+
+    session_id: str = Field(alias="sessionId")
+
+
 async def read_asked(request: Request, shape: type[Body]) -> Body:
     """The body in its shape, its id and question checked; `BadBody` or `InvalidInput` says what is wrong."""
     body = await read_body(request, shape)

@@ -1,7 +1,8 @@
 """One question and its answer, in a run of its own (SPEC R1, R2)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from demo.agent import Agent
 from demo.graph import GraphAnswer, run_graph
@@ -9,8 +10,14 @@ from demo.memory import Turn
 from demo.model import Message, Trip, assistant, system, user
 from demo.prompts import CHAT
 from demo.router import Flow, choose_flow
+from demo.text import paragraphs
 from harness import RunContext
 from harness.adapters.asgi import Receive
+
+TURNS_REMEMBERED = "turns_remembered"
+"""The label of a run that tells how many turns its conversation remembered when it began."""
+
+Emit = Callable[[dict[str, Any]], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +38,19 @@ async def answer_question(
     *,
     started: Callable[[RunContext], object],
     receive: Receive | None = None,
+    emit: Emit | None = None,
 ) -> ChatAnswer:
     """Answer within a new run; `started` is told of it as soon as it is recorded. `RunEnded` if it does not succeed.
 
-    `receive` is that of the request whose client waits for the answer.
+    `receive` is that of the request whose client waits for the answer; `emit` is sent both ids at once.
     """
     turns = await agent.memory.recall(session_id)
     conversation = conversation_of(turns, question)
-    async with agent.run(session_id, question, receive=receive) as run:
+    labels = {TURNS_REMEMBERED: str(len(turns))}
+    async with agent.run(session_id, question, labels=labels, receive=receive) as run:
         started(run)
+        if emit is not None:
+            await emit({"type": "metadata", "sessionId": session_id, "runId": run.run_id})
         trip = agent.trip(run)
         flow = await choose_flow(trip.branch("intent_router"), conversation)
         agent.harness.select_flow(run, flow.value)
@@ -50,6 +61,22 @@ async def answer_question(
         agent.harness.answer(run, answer.text)
     await agent.memory.remember(session_id, Turn(question, answer.text))
     return ChatAnswer(session_id, run.run_id, flow, answer.text, answer.degraded)
+
+
+async def stream_answer(
+    agent: Agent, session_id: str, question: str, emit: Emit, *, started: Callable[[RunContext], object]
+) -> None:
+    """Metadata with both ids first, the answer once its run is on record as a success, then done; else `RunEnded`."""
+    answer = await answer_question(agent, session_id, question, started=started, emit=emit)
+    for piece in paragraphs(answer.text):
+        await emit({"type": "content", "data": piece})
+    await emit({"type": "done", "data": {"agentFlow": answer.flow.value, "degraded": answer.degraded}})
+
+
+async def clear_conversation(agent: Agent, session_id: str) -> None:
+    """Later runs of the session hear nothing of earlier ones, which stay; an error if there is no such session."""
+    await agent.records.clear_context(session_id)
+    await agent.memory.forget(session_id)
 
 
 def conversation_of(turns: Sequence[Turn], question: str) -> tuple[Message, ...]:

@@ -40,6 +40,7 @@ DELETE_OLD_TURNS = """
     DELETE FROM turn WHERE session_id = :session_id
     AND turn_no <= (SELECT max(turn_no) FROM turn WHERE session_id = :session_id) - :turns
 """
+DELETE_TURNS = "DELETE FROM turn WHERE session_id = :session_id"
 DELETE_EXPIRED = """
     DELETE FROM turn WHERE session_id IN (
         SELECT session_id FROM turn AS old WHERE created_us <= :since_us AND NOT EXISTS (
@@ -74,6 +75,9 @@ class Memory(Protocol):
     async def remember(self, session_id: str, turn: Turn) -> None:
         """Add a turn; the oldest beyond the bound is forgotten."""
 
+    async def forget(self, session_id: str) -> None:
+        """Forget the whole conversation."""
+
 
 class SqliteMemory:
     """Conversations in an SQLite file; its statements run on threads, one at a time."""
@@ -93,6 +97,10 @@ class SqliteMemory:
     async def remember(self, session_id: str, turn: Turn) -> None:
         """Add a turn, forget the oldest beyond the bound and every conversation that has expired."""
         await asyncio.to_thread(self._locked, lambda: self._remember(session_id, turn))
+
+    async def forget(self, session_id: str) -> None:
+        """Forget the whole conversation."""
+        await asyncio.to_thread(self._locked, lambda: self._forget(session_id))
 
     def close(self) -> None:
         """Close the file."""
@@ -118,6 +126,10 @@ class SqliteMemory:
         with self._db:
             for statement in (DELETE_EXPIRED, INSERT_TURN, DELETE_OLD_TURNS):
                 self._db.execute(statement, given)
+
+    def _forget(self, session_id: str) -> None:
+        with self._db:
+            self._db.execute(DELETE_TURNS, {"session_id": session_id})
 
     def _since_us(self) -> int:
         return self._clock.now_us() - MEMORY_TTL_S * 1_000_000

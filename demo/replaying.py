@@ -15,8 +15,7 @@ from pydantic import TypeAdapter
 
 from demo.agent import Agent
 from demo.ai_ops import asked_of, check_machine
-from demo.bounds import MEMORY_TTL_S, MEMORY_TURNS_MAX
-from demo.chat import answer_question
+from demo.chat import TURNS_REMEMBERED, answer_question
 from demo.errors import DemoError
 from demo.graph import diagnosis_graph
 from demo.memory import Turn, cut
@@ -58,11 +57,17 @@ class RecordedMemory:
     async def remember(self, session_id: str, turn: Turn) -> None:
         """Nothing."""
 
+    async def forget(self, session_id: str) -> None:
+        """Nothing."""
+
 
 class NoRecords:
     """Verdicts of a run are not recorded again."""
 
     async def record_evaluation(self, session_id: str, run_id: str, **said: Any) -> None:
+        """Nothing."""
+
+    async def clear_context(self, session_id: str) -> None:
         """Nothing."""
 
 
@@ -117,14 +122,15 @@ def agent_again(recording: Recording, turns: Sequence[Turn], **changes: Any) -> 
 
 
 async def read_turns(reader: LedgerReader, recording: Recording) -> list[Turn]:
-    """The conversation as it was when the run began."""
+    """The conversation as it was when the run began: the last turns before it, as many as its label says."""
     started = recording.started
+    turns_max = int((started.labels or {}).get(TURNS_REMEMBERED, 0))
     earlier: list[RunTrace] = []
     cursor: str | None = None
-    while len(earlier) < MEMORY_TURNS_MAX:
+    while len(earlier) < turns_max:
         page = await reader.session_runs(started.session_id, PAGE_RUNS, cursor)
         for row in page.rows:
-            if row.status == "SUCCESS" and row.created_us < started.occurred_us and len(earlier) < MEMORY_TURNS_MAX:
+            if row.status == "SUCCESS" and row.created_us < started.occurred_us and len(earlier) < turns_max:
                 trace = await reader.overview(started.session_id, row.run_id)
                 if (trace.run.ended_us or started.occurred_us) < started.occurred_us:
                     earlier.append(trace)
@@ -132,8 +138,7 @@ async def read_turns(reader: LedgerReader, recording: Recording) -> list[Turn]:
         if cursor is None:
             break
     earlier.sort(key=lambda trace: trace.run.ended_us or 0)
-    is_forgotten = not earlier or started.occurred_us - (earlier[-1].run.ended_us or 0) > MEMORY_TTL_S * 1_000_000
-    return [] if is_forgotten else [_turn(trace) for trace in earlier]
+    return [_turn(trace) for trace in earlier]
 
 
 async def _read(db_url: str, session_id: str, run_id: str) -> tuple[Recording, list[Turn]]:

@@ -1,6 +1,7 @@
 """Text from elsewhere: whether there is anything to read in it, and what of it can be sent on."""
 
 import unicodedata
+from collections.abc import Iterator
 
 BLANK_LETTERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 """Called letters or symbols, and drawn as nothing: the fillers of Hangul, the empty Braille cell."""
@@ -14,3 +15,10 @@ def is_blank(text: str) -> bool:
 def whole(text: str) -> str:
     """Text that UTF-8 can carry: each half of a surrogate pair is replaced by `�`."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def paragraphs(text: str) -> Iterator[str]:
+    """A text in pieces; put together again they are the text."""
+    pieces = text.split("\n\n")
+    yield from (f"{piece}\n\n" for piece in pieces[:-1])
+    yield pieces[-1]

@@ -26,6 +26,8 @@ class NoRecords:
 
     async def record_evaluation(self, session_id: str, run_id: str, **fields: Any) -> None: ...
 
+    async def clear_context(self, session_id: str) -> None: ...
+
 
 @asynccontextmanager
 async def agent_over(

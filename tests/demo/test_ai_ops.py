@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from demo.ai_ops import check_machine, pieces
+from demo.ai_ops import check_machine
+from demo.text import paragraphs
 from harness import RunEnded
 from tests.demo.chats import of_type
 from tests.demo.scripted_model import answering
@@ -56,4 +57,4 @@ async def test_a_check_without_a_model_fails_and_says_so(chatting, journal):
 
 @pytest.mark.parametrize("report", ["", "one", "a\n\nb", "a\n\n\n\nb\n\n", "\n\n"])
 def test_the_pieces_of_a_report_are_the_report(report):
-    assert "".join(pieces(report)) == report
+    assert "".join(paragraphs(report)) == report

@@ -152,7 +152,7 @@ BAD_BODIES = {
 
 
 @pytest.mark.parametrize("name", BAD_BODIES)
-@pytest.mark.parametrize("path", ["/api/chat", "/api/ai_ops"])
+@pytest.mark.parametrize("path", ["/api/chat", "/api/chat_stream", "/api/ai_ops"])
 def test_a_bad_body_is_refused_and_nothing_is_created(app, path, name):  # SPEC R1, H1b
     body, status, code = BAD_BODIES[name]
     if path == "/api/ai_ops" and name in {"no question", "null question"}:
@@ -212,6 +212,66 @@ def test_a_check_may_be_given_a_question(app):
     with app.http.stream("POST", "/api/ai_ops", json={"question": "Why was last night slow?"}) as response:
         first = events_of(response)[0]
     assert app.trace(first)["run"]["query"] == "Why was last night slow?"
+
+
+def test_a_chat_as_a_stream_tells_its_ids_first_then_the_answer_then_that_it_is_done(app):  # SPEC R2
+    with app.http.stream("POST", "/api/chat_stream", json={"Id": "stream-1", "Question": DISKS}) as response:
+        assert response.headers["content-type"].startswith("text/event-stream")
+        first, *content, last = events_of(response)
+    assert set(first) == {"type", "sessionId", "runId"}
+    assert (first["type"], first["sessionId"]) == ("metadata", "stream-1")
+    assert {message["type"] for message in content} == {"content"}
+    assert last == {"type": "done", "data": {"agentFlow": "CHAT_GRAPH", "degraded": False}}
+    trace = app.trace(first)
+    assert trace["run"]["status"] == "SUCCESS"
+    assert trace["answer"] == "".join(message["data"] for message in content)
+
+
+def test_a_streamed_chat_and_a_plain_one_are_one_conversation(app):  # SPEC R2
+    with app.http.stream("POST", "/api/chat_stream", json={"sessionId": "stream-2", "question": DISKS}) as response:
+        first = events_of(response)[0]
+    second = app.chat("And what about its logs?", "stream-2").json()["data"]
+    assert second["answer"].startswith("Following up on disk space.")
+    assert second["runId"] != first["runId"]
+
+
+def test_a_cleared_conversation_is_forgotten_and_its_runs_stay(app):  # SPEC R1, D2
+    first = app.chat(DISKS, "clear-1").json()["data"]
+    before = app.trace(first)
+    answer = app.http.post("/api/chat/clear", json={"Id": "clear-1"})
+    assert (answer.status_code, answer.json()["data"]) == (200, {"sessionId": "clear-1"})
+    assert app.query("SELECT type FROM event WHERE stream_id = 's:clear-1' ORDER BY seq") == [
+        ("session.opened",),
+        ("session.context_cleared",),
+    ]
+    assert app.trace(first) == before
+    after = app.chat("And what about its logs?", "clear-1").json()["data"]
+    assert not after["answer"].startswith("Following up")
+    assert app.trace(after)["run"]["labels"] == {"turns_remembered": "0"}
+
+
+def test_clearing_an_unknown_session_is_not_found_and_makes_none(app):  # SPEC D14
+    before = app.row_counts()
+    answer = app.http.post("/api/chat/clear", json={"sessionId": "clear-none"})
+    assert (answer.status_code, answer.json()["code"]) == (404, "session_not_found")
+    assert app.row_counts() == before
+
+
+def test_a_page_of_another_origin_can_ask_nothing(app):
+    before = app.row_counts()
+    for path in ("/api/chat", "/api/chat_stream", "/api/chat/clear", "/api/ai_ops"):
+        answer = app.http.post(path, json={"question": "hi"}, headers={"Origin": "http://localhost:1"})
+        assert (answer.status_code, answer.json()["code"]) == (403, "foreign_origin")
+    assert app.row_counts() == before
+
+
+def test_the_viewer_beside_it_takes_feedback_on_a_run(app):  # SPEC R6, D15
+    data = app.chat("What is swap?").json()["data"]
+    ids = {name: data[name] for name in ("sessionId", "runId")}
+    answer = app.http.post("/api/feedback", json={**ids, "useful": True, "comment": "Yes."})
+    assert answer.json()["data"]["runId"] == data["runId"]
+    assert app.trace(data)["feedback"]["comment"] == "Yes."
+    assert app.query("SELECT count(*) FROM case_library WHERE diagnosis_id = ?", data["runId"]) == [(1,)]
 
 
 def test_without_a_model_a_chat_is_degraded_and_still_a_success(tmp_path):  # SPEC R11

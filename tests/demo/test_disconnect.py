@@ -51,7 +51,9 @@ def runs(app):
     return app.query("SELECT status, cancel_reason FROM diagnosis_run")
 
 
-@pytest.mark.parametrize(("path", "body"), [("/api/chat", CHAT_BODY), ("/api/ai_ops", "{}")])
+@pytest.mark.parametrize(
+    ("path", "body"), [("/api/chat", CHAT_BODY), ("/api/chat_stream", CHAT_BODY), ("/api/ai_ops", "{}")]
+)
 def test_a_client_that_goes_away_cancels_its_run(slow_app, path, body):  # SPEC H3
     with socket.create_connection((slow_app.http.base_url.host, slow_app.http.base_url.port)) as connection:
         send(slow_app, connection, path, body)
@@ -60,7 +62,7 @@ def test_a_client_that_goes_away_cancels_its_run(slow_app, path, body):  # SPEC 
     assert runs(slow_app) == [("CANCELLED", "CLIENT_DISCONNECTED")]
 
 
-@pytest.mark.parametrize("path", ["/api/chat", "/api/ai_ops"])
+@pytest.mark.parametrize("path", ["/api/chat", "/api/chat_stream", "/api/ai_ops"])
 def test_a_client_that_leaves_while_it_sends_is_nothing_unexpected(slow_app, caplog, path):
     with socket.create_connection((slow_app.http.base_url.host, slow_app.http.base_url.port)) as connection:
         announce(slow_app, connection, path)
@@ -68,7 +70,7 @@ def test_a_client_that_leaves_while_it_sends_is_nothing_unexpected(slow_app, cap
     assert "unexpected" not in caplog.text
 
 
-@pytest.mark.parametrize("path", ["/api/chat", "/api/ai_ops"])
+@pytest.mark.parametrize("path", ["/api/chat", "/api/chat_stream", "/api/ai_ops"])
 def test_a_body_that_does_not_come_is_408_and_its_connection_is_closed(tmp_path, model_url, monkeypatch, path):
     monkeypatch.setattr("viewer.json_body.BODY_TIMEOUT_S", 0.1)
     with app_served(tmp_path, model_url) as app:

@@ -40,6 +40,10 @@ def check(app):
     app.http.post("/api/ai_ops", json={"sessionId": "s-1"})
 
 
+def clear(app):
+    assert app.http.post("/api/chat/clear", json={"sessionId": "s-1"}).status_code == 200
+
+
 def leave(app):
     with socket.create_connection((app.http.base_url.host, app.http.base_url.port)) as connection:
         send(app, connection, "/api/chat", CHAT_BODY)
@@ -70,6 +74,7 @@ NOWHERE = "http://127.0.0.1:9"
 FOLLOW_UP = chat("And what do its logs say?")
 SCENARIOS = {
     "a conversation and a check": ([chat("What is swap?"), chat(), FOLLOW_UP, check], {}, ["SUCCESS"] * 4),
+    "a conversation that was cleared": ([chat(), clear, FOLLOW_UP], {}, ["SUCCESS"] * 2),
     "a router that is tried again": ([chat()], {"open_model": failing(503)}, ["SUCCESS"]),
     "a model that is away": ([chat(), check], {"is_away": True}, ["SUCCESS", "FAILED"]),
     "a client that leaves": ([leave], {"open_model": SLOW}, ["CANCELLED"]),
