@@ -34,6 +34,7 @@ CACHE_KB = 32_768
 """Of each connection: events of one stream lie apart from each other."""
 
 STREAMS = "SELECT stream_id, head_seq FROM stream ORDER BY stream_id"
+HEAD_SEQ = "SELECT coalesce(max(head_seq), 0) FROM stream WHERE stream_id = ?"
 STREAMS_BETWEEN = (
     "SELECT stream_id FROM stream WHERE stream_id > ?1 AND (?2 IS NULL OR stream_id <= ?2) ORDER BY stream_id"
 )
@@ -65,6 +66,10 @@ class SqliteVerifiable:
 
     place: Path
     ledger_id: str
+
+    async def head_seq(self, stream_id: str) -> int:
+        ((head_seq,),) = await self._read(lambda ledger: ledger.execute(HEAD_SEQ, (stream_id,)).fetchall())
+        return int(head_seq)
 
     async def shares(self) -> list[Share]:
         return await self._read(lambda ledger: divide(ledger.execute(STREAMS)))

@@ -12,6 +12,7 @@ from ledger.deciding import ContentRow
 from ledger.verifying.findings import FINDINGS_MAX, Finding, Problem
 from ledger.verifying.names import Names
 from ledger.verifying.saying import Said, Unknown
+from ledger.verifying.taken import Taken, Word
 
 ERASED = "content.erased"
 
@@ -36,6 +37,8 @@ class Contents:
         """How many contents were erased, by the number of the event that says so,"""
         self._erased: dict[int | None, int] = {}
         """and how many there are."""
+        self.taken: dict[Word, Taken] = {}
+        """The same, by the word on which they were."""
         self.count = 0
         self.findings: list[Finding] = []
 
@@ -49,6 +52,7 @@ class Contents:
                 erased = cast(ContentErased, event)
                 if erased.stage == "ROWS":
                     self._said[seq] = erased.content_count
+                    self._add_taken(erased, seq)
 
     def end_events(self, *, are_right: bool, are_known: bool) -> None:
         """No event follows; whether they are right, so that contents can be held against them, and all known here."""
@@ -86,6 +90,12 @@ class Contents:
             if found != said:
                 detail = f"{found} contents are said to have been erased by it, and it says {said}"
                 self._found("content_damaged", detail, seq)
+
+    def _add_taken(self, erased: ContentErased, seq: int) -> None:
+        taken, word = Taken(self._stream_id, seq, 1, erased.content_count, erased.size_bytes), Word.of(erased)
+        if word in self.taken:
+            taken = self.taken[word].plus(taken)._replace(run_count=1)
+        self.taken[word] = taken
 
     def _found(self, problem: Problem, detail: str, seq: int | None = None) -> None:
         if len(self.findings) < FINDINGS_MAX:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
+
+from ledger.verifying.taken import Taken, Word, add_taken
 
 FINDINGS_MAX = 100
 """Findings that are told one by one; of further ones only the number is."""
@@ -16,6 +19,7 @@ Problem = Literal[
     "content_damaged",
     "content_missing",
     "content_unnamed",
+    "erasure_differs",
     "event_out_of_place",
     "event_unreadable",
     "file_damaged",
@@ -78,6 +82,8 @@ class Checked:
     findings: tuple[Finding, ...] = ()
     tail: Tail = Tail()
     """Its events."""
+    taken: Mapping[Word, Taken] = field(default_factory=dict)
+    """What its events say of erasures."""
 
 
 @dataclass(slots=True)
@@ -91,6 +97,7 @@ class Tally:
     tail: Tail = Tail()
     findings: list[Finding] = field(default_factory=list)
     finding_count: int = 0
+    taken: dict[Word, Taken] = field(default_factory=dict)
 
     def add(self, checked: Checked) -> None:
         self.stream_count += 1
@@ -98,6 +105,7 @@ class Tally:
         self.row_count += checked.row_count
         self.outdated_count += checked.is_outdated
         self.tail = self.tail.plus(checked.tail)
+        add_taken(self.taken, checked.taken)
         self.found(checked.findings)
 
     def found(self, findings: tuple[Finding, ...]) -> None:
@@ -110,6 +118,7 @@ class Tally:
         self.row_count += other.row_count
         self.outdated_count += other.outdated_count
         self.tail = self.tail.plus(other.tail)
+        add_taken(self.taken, other.taken)
         self.finding_count += other.finding_count
         self.findings += other.findings[: FINDINGS_MAX - len(self.findings)]
 

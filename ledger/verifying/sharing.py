@@ -1,31 +1,23 @@
-"""The streams of a ledger in shares, which one process looks at one after the other, or several at once.
+"""The streams of a ledger in shares, each of which is looked at by itself, and what that asks of an engine.
 
 What a share comes to is a few sums and findings, so memory does not grow with the ledger.
 """
 
 from __future__ import annotations
 
-import asyncio
-import multiprocessing
 import os
-import signal
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
-from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
+from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from ledger.errors import LedgerFileError, LedgerUnreadable, Place
+from ledger.errors import Place
 from ledger.store.place import is_postgres, path_of
 from ledger.verifying.findings import Finding, Tally
 
 SHARE_STREAMS = 1_000
-SHARE_EVENTS = 20_000
+SHARE_EVENTS = 10_000
 """What one share holds, unless a single stream is longer."""
-ALONE_BELOW_EVENTS = 400_000
-"""Fewer are looked at by this process alone: it takes seconds until others are ready."""
-AHEAD = 2
-"""So many shares wait for each process."""
 
 
 class Share(NamedTuple):
@@ -46,6 +38,9 @@ class Verifiable(Protocol):
 
     @property
     def place(self) -> Place: ...
+
+    async def head_seq(self, stream_id: str) -> int:
+        """The number of the last event of a stream; 0 if there is no such stream."""
 
     async def shares(self) -> list[Share]:
         """All streams, divided."""
@@ -89,58 +84,3 @@ def opened(url: str | Path) -> AbstractAsyncContextManager[Verifiable]:
 def cores() -> int:
     """How many processes can work at once here."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-async def check_all(url: str | Path, ledger: Verifiable, shares: list[Share], jobs: int) -> AsyncGenerator[Tally]:
-    """What each share turns out to be, as it is known; by as many as `jobs` processes."""
-    if jobs == 1 or len(shares) == 1 or sum(share.event_count for share in shares) < ALONE_BELOW_EVENTS:
-        for share in shares:
-            yield await ledger.check(share)
-        return
-    # Not forked: whoever asks may have threads, and connections that are its own.
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(min(jobs, len(shares)), mp_context=context, initializer=_ignore_interrupts)
-    try:
-        async for found in _as_they_come(pool, str(url), iter(shares), jobs * AHEAD):
-            if isinstance(found, str):
-                raise LedgerUnreadable(ledger.place, found)
-            yield found
-    except BrokenExecutor as error:
-        raise LedgerUnreadable(ledger.place, "was not looked at: a process that did so has died") from error
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
-
-
-async def _as_they_come(
-    pool: ProcessPoolExecutor, url: str, shares: Iterator[Share], at_once: int
-) -> AsyncIterator[Tally | str]:
-    loop = asyncio.get_running_loop()
-    waiting: set[asyncio.Future[Tally | str]] = set()
-    while True:
-        for share in shares:
-            waiting.add(loop.run_in_executor(pool, _check_apart, url, share))
-            if len(waiting) >= at_once:
-                break
-        if not waiting:
-            return
-        done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        for future in done:
-            yield future.result()
-
-
-def _check_apart(url: str, share: Share) -> Tally | str:
-    """The share's tally, or why it cannot be looked at, which errors would not survive the way between processes."""
-    try:
-        return asyncio.run(_check(url, share))
-    except LedgerFileError as error:
-        return error.problem
-
-
-async def _check(url: str, share: Share) -> Tally:
-    async with opened(url) as ledger:
-        return await ledger.check(share)
-
-
-def _ignore_interrupts() -> None:
-    """It is for the process that was asked to say that it was interrupted."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -85,6 +85,7 @@ class StreamCheck:
             is_outdated=self._rows.is_outdated and self._rows.difference is None,
             findings=(*found, *self._contents.findings),
             tail=self._chain.tail,
+            taken=self._contents.taken,
         )
 
     def close(self) -> None:

@@ -10,11 +10,14 @@ from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
 
+from harness.ids import SYSTEM_STREAM
 from ledger.audit.checkpoint import Checkpoint
 from ledger.reader import LedgerReader
 from ledger.verifying.anchored import Anchored, check_tree
+from ledger.verifying.erasures import check_erasures
 from ledger.verifying.findings import Tail, Tally, VerifyReport
-from ledger.verifying.sharing import Verifiable, check_all, opened
+from ledger.verifying.processes import check_all
+from ledger.verifying.sharing import Verifiable, opened
 
 Progress = Callable[[int, int], None]
 """Hears how many events were looked at, and of how many."""
@@ -35,6 +38,7 @@ async def verify(
     """
     async with opened(url) as ledger:
         tally, done = Tally(), 0
+        system_seq = await ledger.head_seq(SYSTEM_STREAM)
         shares, anchored = await ledger.shares(), Anchored()
         event_count = sum(share.event_count for share in shares)
         async with aclosing(check_all(url, ledger, shares, jobs)) as tallies:
@@ -42,9 +46,12 @@ async def verify(
                 tally.merge(found)
                 done = tally.tail.event_count
                 on_progress(done, max(event_count, done))
+        are_streams_right = not tally.finding_count
         tally.found(await ledger.whole())
         if not any(finding.problem == "file_damaged" for finding in tally.findings):
             async with await LedgerReader.open(url) as reader:
+                if are_streams_right:
+                    tally.found(await check_erasures(reader, tally.taken, system_seq))
                 anchored = await check_tree(reader, trusted)
         tally.found(anchored.findings)
         on_progress(done, done)

@@ -8,7 +8,7 @@ from harness import Harness, Limits
 from ledger import RunNotFound
 from ledger.projections.rows import FOLD_VERSION
 from ledger.rebuild import PROJECTIONS
-from ledger.verifying import sharing, verify, verify_run
+from ledger.verifying import processes, sharing, verify, verify_run
 from ledger.verifying.rows import FOLDED_OTHERWISE
 from tests.ledger.scripted import ScriptedRun
 
@@ -184,7 +184,7 @@ async def test_rows_that_the_log_does_not_know_are_found(recorded, database, pla
 async def test_several_processes_find_what_one_finds(ledger, recorded, database, plain, monkeypatch):
     plain().execute("UPDATE diagnosis_run SET step_count = 9 WHERE run_id = 'run-2'")
     alone = await verify(database.url)
-    monkeypatch.setattr(sharing, "ALONE_BELOW_EVENTS", 0)
+    monkeypatch.setattr(processes, "ALONE_BELOW_EVENTS", 0)
     monkeypatch.setattr(sharing, "SHARE_STREAMS", 1)
     heard = []
     assert await verify(database.url, lambda done, of: heard.append((done, of)), jobs=2) == alone

@@ -22,7 +22,7 @@ from ledger.store.postgres.probe import READ_META, require_current
 from ledger.store.postgres.reads import READ_ONLY
 from ledger.store.postgres.rebuilding import RUNS_OF_SESSION, numbered
 from ledger.store.postgres.rules import rules_made, rules_of
-from ledger.store.verifying import PAGE_EVENTS, PAGE_ROWS, STREAMS
+from ledger.store.verifying import HEAD_SEQ, PAGE_EVENTS, PAGE_ROWS, STREAMS
 from ledger.verifying.chain import COLUMNS
 from ledger.verifying.contents import Kept
 from ledger.verifying.findings import FINDINGS_MAX, Finding, Tally
@@ -74,6 +74,9 @@ class PostgresVerifiable:
         self.ledger_id = ledger_id
         self._connection = connection
         self._beside = beside
+
+    async def head_seq(self, stream_id: str) -> int:
+        return int(await self._connection.fetchval(numbered(HEAD_SEQ), stream_id))
 
     async def shares(self) -> list[Share]:
         return divide(map(tuple, await self._connection.fetch(STREAMS)))
