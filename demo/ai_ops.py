@@ -7,7 +7,7 @@ from demo.agent import Agent
 from demo.chat import Emit
 from demo.evaluation import RULE_EVALUATION, RuleEvaluation, evaluate_report
 from demo.investigation import investigate
-from demo.memory import Turn
+from demo.memory import Turn, kept
 from demo.model import Trip, system, user
 from demo.prompts import ANSWER, INVESTIGATE, WHOLE_MACHINE_CHECK
 from demo.router import Flow
@@ -34,7 +34,7 @@ async def check_machine(
         verdict=evaluation["verdict"],
         rationale=json.dumps(evaluation),
     )
-    await agent.memory.remember(session_id, Turn(asked, report))
+    await kept(agent.memory, session_id, Turn(asked, report))
     await emit({"type": "done", "data": None})
 
 

@@ -12,6 +12,7 @@ from demo.ai_ops import check_machine
 from demo.bodies import AiOpsBody, ChatBody, ClearBody, read_asked
 from demo.chat import Emit, answer_question, clear_conversation, stream_answer
 from demo.jobs import Jobs, TooManyRuns
+from demo.memory import MemoryUnavailable
 from demo.sse import EventStream, EventStreamResponse
 from harness import CancelReason, RunContext, RunEnded
 from viewer import wrapper
@@ -67,6 +68,8 @@ class Api:
                 "answer": answer.text,
                 "degraded": answer.degraded,
                 "agentFlow": answer.flow.value,
+                "turnsRemembered": answer.turns_remembered,
+                "turnKept": answer.turn_kept,
                 "traceUrl": trace_url(answer.session_id, answer.run_id),
             }
         )
@@ -82,7 +85,10 @@ class Api:
     async def clear(self, request: Request) -> Response:
         """Forget the conversation of a session; its runs stay."""
         body = await read_asked(request, ClearBody)
-        await clear_conversation(self.agent, body.session_id)
+        try:
+            await clear_conversation(self.agent, body.session_id)
+        except MemoryUnavailable as error:
+            return wrapper.error(error.code, error.message, 503)
         return wrapper.ok({"sessionId": body.session_id})
 
     async def ai_ops(self, request: Request) -> Response:

@@ -10,11 +10,12 @@ from demo.api import Api
 from demo.bounds import ACTIVE_RUNS_MAX, MEMORY_TTL_S
 from demo.graph import diagnosis_graph
 from demo.jobs import Jobs
-from demo.memory import SqliteMemory
+from demo.memory import Memory
+from demo.memory.sqlite import SqliteMemory
 from demo.settings import Settings
 from demo.tools import READ_ONLY, Sources
 from demo.tools.errors import failure_type
-from harness import Harness, RandomIds, SystemWallClock
+from harness import Harness, RandomIds, SystemWallClock, WallClock
 from harness.adapters import openai as openai_adapter
 from ledger import Ledger, Signing
 from ledger.audit.keyring import found_or_made
@@ -33,27 +34,39 @@ async def open_app(settings: Settings) -> AsyncIterator[Starlette]:
     # Whoever has the public half of this key can tell whether the record was changed.
     key = found_or_made(settings.key_path, f"demo.tachograph/{ids.writer_id()}", ids)
     opening = Ledger.open(settings.db_url, session_ttl_s=MEMORY_TTL_S, signing=Signing(key=key))
-    async with await opening as ledger, client:
+    async with await opening as ledger, client, open_memory(settings, clock) as memory:
+        agent = Agent(
+            harness=Harness(
+                ledger.journal,
+                ids=ids,
+                classifiers=(openai_adapter.classify, failure_type),
+                policies=(READ_ONLY,),
+            ),
+            chat=openai_adapter.Chat(client, provider.model),
+            sources=Sources(settings.log_folder, metrics_snapshot=settings.metrics_snapshot),
+            memory=memory,
+            records=ledger,
+            graph=diagnosis_graph(),
+            limits=settings.limits,
+            timeout_s=settings.timeout_s,
+        )
+        jobs = Jobs(ACTIVE_RUNS_MAX)
+        api = Api(agent, jobs, new_session_id=lambda: ids.run_id().replace("run-", "chat-", 1))
+        try:
+            metrics = Metrics(ledger.reader, ledger.measures)
+            yield create_app(ledger.reader, writer=ledger, extra_routes=api.routes, metrics=metrics)
+        finally:
+            await jobs.close()
+
+
+@asynccontextmanager
+async def open_memory(settings: Settings, clock: WallClock) -> AsyncIterator[Memory]:
+    """Redis where the settings name one, which may be away; else a file."""
+    if settings.redis_url is None:
         with closing(SqliteMemory(settings.memory_path, clock)) as memory:
-            agent = Agent(
-                harness=Harness(
-                    ledger.journal,
-                    ids=ids,
-                    classifiers=(openai_adapter.classify, failure_type),
-                    policies=(READ_ONLY,),
-                ),
-                chat=openai_adapter.Chat(client, provider.model),
-                sources=Sources(settings.log_folder, metrics_snapshot=settings.metrics_snapshot),
-                memory=memory,
-                records=ledger,
-                graph=diagnosis_graph(),
-                limits=settings.limits,
-                timeout_s=settings.timeout_s,
-            )
-            jobs = Jobs(ACTIVE_RUNS_MAX)
-            api = Api(agent, jobs, new_session_id=lambda: ids.run_id().replace("run-", "chat-", 1))
-            try:
-                metrics = Metrics(ledger.reader, ledger.measures)
-                yield create_app(ledger.reader, writer=ledger, extra_routes=api.routes, metrics=metrics)
-            finally:
-                await jobs.close()
+            yield memory
+    else:
+        from demo.memory.redis import RedisMemory  # loaded only where it is used
+
+        async with RedisMemory(settings.redis_url) as memory_there:
+            yield memory_there

@@ -61,6 +61,10 @@ RUNBOOK_FILES_MAX: Final = 100
 MEMORY_TURNS_MAX: Final = 6
 MEMORY_TEXT_CHARS_MAX: Final = 2_000
 MEMORY_TTL_S: Final = 24 * 60 * 60
+MEMORY_TIMEOUT_S: Final = 1.0
+"""For one look at a conversation, or one change; a run goes on without what is not there in time."""
+MEMORY_CONNECTIONS_MAX: Final = 16
+"""To Redis."""
 
 # What a stream may hold back for a slow reader.
 SSE_MESSAGES_WAITING_MAX: Final = 256

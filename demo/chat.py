@@ -6,7 +6,7 @@ from typing import Any
 
 from demo.agent import Agent
 from demo.graph import GraphAnswer, run_graph
-from demo.memory import Turn
+from demo.memory import Turn, kept, recalled
 from demo.model import Message, Trip, assistant, system, user
 from demo.prompts import CHAT
 from demo.router import Flow, choose_flow
@@ -16,6 +16,8 @@ from harness.adapters.asgi import Receive
 
 TURNS_REMEMBERED = "turns_remembered"
 """The label of a run that tells how many turns its conversation remembered when it began."""
+UNAVAILABLE = "unavailable"
+"""What it says where the conversation could not be read."""
 
 Emit = Callable[[dict[str, Any]], Awaitable[None]]
 
@@ -29,6 +31,10 @@ class ChatAnswer:
     flow: Flow
     text: str
     degraded: bool
+    turns_remembered: int | None
+    """Of the conversation, when the run began; None where it could not be read."""
+    turn_kept: bool
+    """Whether later runs of the session will hear of this one."""
 
 
 async def answer_question(
@@ -44,13 +50,15 @@ async def answer_question(
 
     `receive` is that of the request whose client waits for the answer; `emit` is sent both ids at once.
     """
-    turns = await agent.memory.recall(session_id)
-    conversation = conversation_of(turns, question)
-    labels = {TURNS_REMEMBERED: str(len(turns))}
+    turns = await recalled(agent.memory, session_id)
+    conversation = conversation_of(turns or (), question)
+    turn_count = None if turns is None else len(turns)
+    labels = {TURNS_REMEMBERED: UNAVAILABLE if turn_count is None else str(turn_count)}
     async with agent.run(session_id, question, labels=labels, receive=receive) as run:
         started(run)
         if emit is not None:
-            await emit({"type": "metadata", "sessionId": session_id, "runId": run.run_id})
+            ids = {"sessionId": session_id, "runId": run.run_id}
+            await emit({"type": "metadata", **ids, "turnsRemembered": turn_count})
         trip = agent.trip(run)
         flow = await choose_flow(trip.branch("intent_router"), conversation)
         agent.harness.select_flow(run, flow.value)
@@ -59,8 +67,8 @@ async def answer_question(
         else:
             answer = await run_graph(agent.graph, trip, conversation)
         agent.harness.answer(run, answer.text)
-    await agent.memory.remember(session_id, Turn(question, answer.text))
-    return ChatAnswer(session_id, run.run_id, flow, answer.text, answer.degraded)
+    is_kept = await kept(agent.memory, session_id, Turn(question, answer.text))
+    return ChatAnswer(session_id, run.run_id, flow, answer.text, answer.degraded, turn_count, is_kept)
 
 
 async def stream_answer(
@@ -70,13 +78,17 @@ async def stream_answer(
     answer = await answer_question(agent, session_id, question, started=started, emit=emit)
     for piece in paragraphs(answer.text):
         await emit({"type": "content", "data": piece})
-    await emit({"type": "done", "data": {"agentFlow": answer.flow.value, "degraded": answer.degraded}})
+    said = {"agentFlow": answer.flow.value, "degraded": answer.degraded, "turnKept": answer.turn_kept}
+    await emit({"type": "done", "data": said})
 
 
 async def clear_conversation(agent: Agent, session_id: str) -> None:
-    """Later runs of the session hear nothing of earlier ones, which stay; an error if there is no such session."""
-    await agent.records.clear_context(session_id)
+    """Later runs of the session hear nothing of earlier ones, which stay; an error if there is no such session.
+
+    What cannot be forgotten is `MemoryUnavailable`, and then the record does not say that it was.
+    """
     await agent.memory.forget(session_id)
+    await agent.records.clear_context(session_id)
 
 
 def conversation_of(turns: Sequence[Turn], question: str) -> tuple[Message, ...]:

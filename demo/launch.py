@@ -38,7 +38,7 @@ def demo_served(
             model_url = servers.enter_context(serving("the offline model", _offline_model))
             provider = offline_provider(model_url)
         console.print(f"· model    {provider.model} at {provider.base_url}", style="dim")
-        settings = Settings(data_folder, log_folder, db_url, provider)
+        settings = Settings(data_folder, log_folder, db_url, provider, redis_url=os.environ.get("REDIS_URL") or None)
         url = servers.enter_context(serving("the app", lambda: open_app(settings), port=port))
         console.print(f"· app      {url}, reading logs in {log_folder}", style="dim")
         yield url, ledger_file

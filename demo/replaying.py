@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 
 from demo.agent import Agent
 from demo.ai_ops import asked_of, check_machine
-from demo.chat import TURNS_REMEMBERED, answer_question
+from demo.chat import TURNS_REMEMBERED, UNAVAILABLE, answer_question
 from demo.errors import DemoError
 from demo.graph import diagnosis_graph
 from demo.memory import Turn, cut
@@ -124,7 +124,8 @@ def agent_again(recording: Recording, turns: Sequence[Turn], **changes: Any) -> 
 async def read_turns(reader: LedgerReader, recording: Recording) -> list[Turn]:
     """The conversation as it was when the run began: the last turns before it, as many as its label says."""
     started = recording.started
-    turns_max = int((started.labels or {}).get(TURNS_REMEMBERED, 0))
+    said = (started.labels or {}).get(TURNS_REMEMBERED, UNAVAILABLE)
+    turns_max = 0 if said == UNAVAILABLE else int(said)
     earlier: list[RunTrace] = []
     cursor: str | None = None
     while len(earlier) < turns_max:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -28,7 +28,7 @@ class Provider:
     """An OpenAI-compatible endpoint and one of its models."""
 
     base_url: str
-    api_key: str
+    api_key: str = field(repr=False)
     model: str
 
 
@@ -42,6 +42,8 @@ class Settings:
     provider: Provider
     metrics_snapshot: Path | None = None
     """Figures to look at instead of this machine's own."""
+    redis_url: str | None = field(default=None, repr=False)
+    """Where conversations are kept instead of a file; may hold a password."""
     limits: Limits = CHAT_LIMITS
     timeout_s: float = CHAT_TIMEOUT_S
     model_timeout_s: float = MODEL_TIMEOUT_S

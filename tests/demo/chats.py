@@ -10,7 +10,7 @@ from demo.agent import Agent
 from demo.bounds import CHAT_LIMITS
 from demo.chat import ChatAnswer, answer_question
 from demo.graph import diagnosis_graph
-from demo.memory import SqliteMemory
+from demo.memory.sqlite import SqliteMemory
 from demo.offline_model import MODEL_NAME
 from demo.serving import OpenApp, serving
 from demo.tools import READ_ONLY, Sources

@@ -11,6 +11,7 @@ from demo.offline_model import create_offline_model
 from demo.serving import serving
 from harness import Harness, MemoryJournal, RunContext, SystemWallClock
 from tests.demo.chats import agent_over
+from tests.servers.redis import RedisServer, redis_running
 
 
 @asynccontextmanager
@@ -23,6 +24,12 @@ async def offline_model() -> AsyncIterator[ASGIApp]:
 def model_url() -> Iterator[str]:
     with serving("offline model", offline_model) as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    with redis_running(tmp_path_factory.mktemp("redis")) as server:
+        yield server
 
 
 @pytest.fixture

@@ -31,7 +31,9 @@ def test_an_answer_brings_both_ids_flow_and_the_address_of_its_trace(app):  # SP
     answer = app.chat(DISKS)
     assert (answer.status_code, answer.json()["code"], answer.json()["message"]) == (200, "ok", "ok")
     data = answer.json()["data"]
-    assert set(data) == {"sessionId", "runId", "answer", "degraded", "agentFlow", "traceUrl"}
+    assert set(data) == {
+        *("sessionId", "runId", "answer", "degraded", "agentFlow", "turnsRemembered", "turnKept", "traceUrl")
+    }
     assert (data["agentFlow"], data["degraded"]) == ("CHAT_GRAPH", False)
     assert app.http.get(data["traceUrl"]).status_code == 200
 
@@ -218,10 +220,9 @@ def test_a_chat_as_a_stream_tells_its_ids_first_then_the_answer_then_that_it_is_
     with app.http.stream("POST", "/api/chat_stream", json={"Id": "stream-1", "Question": DISKS}) as response:
         assert response.headers["content-type"].startswith("text/event-stream")
         first, *content, last = events_of(response)
-    assert set(first) == {"type", "sessionId", "runId"}
-    assert (first["type"], first["sessionId"]) == ("metadata", "stream-1")
+    assert first == {"type": "metadata", "sessionId": "stream-1", "runId": first["runId"], "turnsRemembered": 0}
     assert {message["type"] for message in content} == {"content"}
-    assert last == {"type": "done", "data": {"agentFlow": "CHAT_GRAPH", "degraded": False}}
+    assert last == {"type": "done", "data": {"agentFlow": "CHAT_GRAPH", "degraded": False, "turnKept": True}}
     trace = app.trace(first)
     assert trace["run"]["status"] == "SUCCESS"
     assert trace["answer"] == "".join(message["data"] for message in content)

@@ -12,7 +12,8 @@ from rich.console import Console
 from demo.client import Asked, Client, RequestFailed
 from demo.inspection import inspect_session
 from demo.launch import keep_loopback_direct
-from demo.memory import MemoryUnusable, SqliteMemory
+from demo.memory import MemoryUnusable
+from demo.memory.sqlite import SqliteMemory
 from demo.rendering import run_line, show_trace, shown
 from demo.script import NotAsItShouldBe, check_inspection, check_trace
 from demo.settings import BadSetting, ledger_url, provider_from

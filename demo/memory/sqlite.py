@@ -1,18 +1,14 @@
-"""What a conversation remembers: the last few questions and answers of a session, for a day, in a file of its own.
-
-The ledger holds what runs did; the history of a conversation is never there (SPEC R1), only here.
-"""
+"""Conversations in a file of their own, which every machine can keep: the default."""
 
 import asyncio
 import sqlite3
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
-from demo.bounds import MEMORY_TEXT_CHARS_MAX, MEMORY_TTL_S, MEMORY_TURNS_MAX
-from demo.errors import DemoError
+from demo.bounds import MEMORY_TIMEOUT_S, MEMORY_TTL_S, MEMORY_TURNS_MAX
+from demo.memory.turns import MemoryUnavailable, MemoryUnusable, Turn, cut
 from harness.clock import WallClock
 
 CREATE_TURN = """
@@ -52,33 +48,6 @@ DELETE_EXPIRED = """
 Value = TypeVar("Value")
 
 
-class MemoryUnusable(DemoError):
-    """The file of conversations cannot be opened, or is something else."""
-
-    code = "memory_unusable"
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """One question with its answer; both are cut at a bound."""
-
-    question: str
-    answer: str
-
-
-class Memory(Protocol):
-    """Where conversations are kept."""
-
-    async def recall(self, session_id: str) -> tuple[Turn, ...]:
-        """The latest turns, oldest first; none once the conversation has expired."""
-
-    async def remember(self, session_id: str, turn: Turn) -> None:
-        """Add a turn; the oldest beyond the bound is forgotten."""
-
-    async def forget(self, session_id: str) -> None:
-        """Forget the whole conversation."""
-
-
 class SqliteMemory:
     """Conversations in an SQLite file; its statements run on threads, one at a time."""
 
@@ -108,7 +77,10 @@ class SqliteMemory:
 
     def _locked(self, work: Callable[[], Value]) -> Value:
         with self._lock:
-            return work()
+            try:
+                return work()
+            except sqlite3.Error as error:
+                raise MemoryUnavailable(f"the file of conversations cannot be used now ({error})") from error
 
     def _recall(self, session_id: str) -> tuple[Turn, ...]:
         given = {"session_id": session_id, "since_us": self._since_us(), "turns": MEMORY_TURNS_MAX}
@@ -136,7 +108,7 @@ class SqliteMemory:
 
 
 def _open(path: Path) -> sqlite3.Connection:
-    db = sqlite3.connect(path, check_same_thread=False)
+    db = sqlite3.connect(path, timeout=MEMORY_TIMEOUT_S, check_same_thread=False)
     try:
         db.execute("PRAGMA secure_delete = ON")
         with db:
@@ -146,9 +118,3 @@ def _open(path: Path) -> sqlite3.Connection:
         db.close()
         raise
     return db
-
-
-def cut(text: str) -> str:
-    """A text as a turn keeps it."""
-    clean = text.encode("utf-8", "replace").decode("utf-8")
-    return clean if len(clean) <= MEMORY_TEXT_CHARS_MAX else f"{clean[: MEMORY_TEXT_CHARS_MAX - 1]}…"
