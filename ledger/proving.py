@@ -71,16 +71,16 @@ class Proving:
         return await receipt_of(self.reader, self._checkpoints, session_id, run_id, timeout_s)
 
     async def _begin_signing(self, url: str | Path, signing: Signing) -> None:
-        """Sign from now on; `KeyFileError` or `RevokedKey` if the key cannot be used."""
+        """Sign from now on; `KeyFileError`, `RevokedKey`, `ReplacedKey` or `InvalidKey` if the key cannot be used."""
         from ledger.audit.checkpoints import Checkpoints
-        from ledger.audit.errors import RevokedKey
-        from ledger.audit.keys import facts_of, known_keys
+        from ledger.audit.keys import KeyHistory, facts_of, require_name
 
         key = await asyncio.to_thread(signing.load_key)
-        known = (await known_keys(self.reader)).get(key.verifier.key_id)
-        if known is not None and known.revoked_us is not None:
-            raise RevokedKey(known.key_id)
-        if known is None:
+        require_name(signing.origin or key.name, await self.reader.ledger_id())
+        history = KeyHistory()
+        await history.read_on(self.reader)
+        history.require_usable(key.verifier.key_id)
+        if key.verifier.key_id not in history.keys:
             # Of those who begin with the same key at once, one says so.
             said = Statement(KeyCreated, dict(facts_of(key.verifier)), f"key-{key.verifier.key_id}:1")
             now_us = self._clock.now_us()

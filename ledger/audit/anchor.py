@@ -6,9 +6,12 @@ readers, and what is appended later stands apart from it.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import fcntl
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from pathlib import Path
 
 from ledger.audit.checkpoint import Checkpoint, SignedCheckpoint
@@ -22,6 +25,10 @@ PIECE_BYTES = 1 << 20
 SIGNATURE_BYTES = 64
 """No signature is shorter, but one that was cut off."""
 
+LOCK_POLLS = 500
+LOCK_POLL_S = 0.02
+ANCHOR_MODE = 0o644
+_TO_APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
 _GAP = re.compile(r"\n{2,}")
 
 
@@ -34,10 +41,10 @@ class Anchor:
     def append(self, signed: SignedCheckpoint) -> None:
         """Add the checkpoint durably; `AnchorError` if that cannot be done. Any number of processes may."""
         try:
-            is_new = not self.path.exists()
+            is_new = not self.path.exists() or self.path.stat().st_size == 0
             gap = "" if is_new or self._ends_well() else "\n\n"
             data = f"{gap}{signed.note}\n".encode()
-            descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            descriptor = os.open(self.path, _TO_APPEND, ANCHOR_MODE)
             try:
                 # One write, so that nothing of others comes in between.
                 if os.write(descriptor, data) != len(data):
@@ -50,14 +57,36 @@ class Anchor:
         except OSError as error:
             raise AnchorError(self.path, f"cannot be added to ({error.strerror})") from error
 
-    def latest(self, origin: str) -> Checkpoint | None:
-        """The largest of the last checkpoints of that log, whoever signed it; None where there is no file."""
+    @contextlib.asynccontextmanager
+    async def held(self) -> AsyncIterator[None]:
+        """Let no other who asks for it append meanwhile, where the file can be locked; `AnchorError` after a while."""
+        with contextlib.ExitStack() as stack:
+            with contextlib.suppress(OSError):  # What keeps it from being added to is said by whoever appends.
+                descriptor = os.open(self.path, _TO_APPEND, ANCHOR_MODE)
+                stack.callback(os.close, descriptor)
+                await self._lock(descriptor)
+            yield
+
+    async def _lock(self, descriptor: int) -> None:
+        for _ in range(LOCK_POLLS):
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                await asyncio.sleep(LOCK_POLL_S)
+            else:
+                return
+        raise AnchorError(self.path, "cannot be added to (others have kept it locked)")
+
+    def latest(self, origin: str, *, of_all: bool = False) -> Checkpoint | None:
+        """The largest of the last checkpoints of that log, whoever signed it; None where there is no file.
+
+        With `of_all` the whole file is read where its end has none.
+        """
         for tail_bytes in TAILS_BYTES:
-            claims = [checkpoint for signed in notes_in(self._tail(tail_bytes)) for checkpoint in _claims(signed)]
-            found = max((one for one in claims if one.origin == origin), key=lambda one: one.size, default=None)
+            found = _largest(notes_in(self._tail(tail_bytes)), origin)
             if found is not None:
                 return found
-        return None
+        return _largest(self.notes(), origin) if of_all and self.path.exists() else None
 
     def notes(self) -> Iterator[SignedCheckpoint]:
         """Every whole note, in the order of the file, whoever signed it; a file of any size is read in pieces."""
@@ -116,6 +145,11 @@ def _is_note(note: str) -> bool:
     except InvalidNote:
         return False
     return all(len(data) >= ID_BYTES + SIGNATURE_BYTES for _, data in signatures)
+
+
+def _largest(notes: Iterable[SignedCheckpoint], origin: str) -> Checkpoint | None:
+    claims = (checkpoint for signed in notes for checkpoint in _claims(signed))
+    return max((one for one in claims if one.origin == origin), key=lambda one: one.size, default=None)
 
 
 def _claims(signed: SignedCheckpoint) -> Iterator[Checkpoint]:

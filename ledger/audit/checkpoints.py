@@ -14,14 +14,17 @@ from pathlib import Path
 
 from harness.clock import WallClock
 from harness.errors import HarnessError, LedgerUnavailable
+from ledger.audit.anchor import Anchor
+from ledger.audit.errors import ReplacedKey, RevokedKey
+from ledger.audit.keys import KeyHistory
 from ledger.audit.notes import SigningKey
 from ledger.audit.signing import Progress, Signer, Signing
 from ledger.audit.store import TreeStore
 from ledger.audit.stored import StoredCheckpoint
 from ledger.errors import LedgerError
+from ledger.loop_thread import LoopThread
 from ledger.measures import SigningMeasures
 from ledger.reader import LedgerReader
-from ledger.store.postgres.thread import LoopThread
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +51,7 @@ class Checkpoints:
 
     def __init__(self, url: str | Path, store: TreeStore, key: SigningKey, signing: Signing, clock: WallClock) -> None:
         self._url = url
+        self._history = KeyHistory()
         self._store = store
         self._key = key
         self._signing = signing
@@ -58,6 +62,7 @@ class Checkpoints:
         self._asked = asyncio.Event()
         self._reader: LedgerReader | None = None
         self._signer: Signer | None = None
+        """Another one for each key and each origin."""
         self._schedule: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -67,7 +72,7 @@ class Checkpoints:
     @property
     def origin(self) -> str:
         """The log that checkpoints are of."""
-        return self._signing.origin or self._key.name
+        return self._origins()[-1]
 
     def run_ended(self) -> None:
         """Let there be a checkpoint soon; from any thread, and costs nothing."""
@@ -96,7 +101,7 @@ class Checkpoints:
 
     async def _start(self) -> None:
         self._reader = await LedgerReader.open(self._url)
-        self._signer = Signer(self._reader, self._store, self._key, self._signing, self._clock)
+        await self._history.read_on(self._reader)
         self._asked.set()
         self._schedule = asyncio.create_task(self._keep_signing())
 
@@ -135,10 +140,10 @@ class Checkpoints:
 
     async def _sign(self, on_progress: Progress) -> StoredCheckpoint:
         assert self._reader is not None
-        assert self._signer is not None
         try:
             await _all_placed(self._reader)
-            checkpoint = await self._signer.sign(on_progress)
+            signer = await self._signer_now(self._reader)
+            checkpoint = await signer.sign(on_progress)
         except Exception as error:
             code = str(getattr(error, "code", "internal_error"))
             self._counted.refused[code] = self._counted.refused.get(code, 0) + 1
@@ -147,6 +152,27 @@ class Checkpoints:
             self._counted.last = checkpoint
             self._counted.signed_count += 1
         return checkpoint
+
+    async def _signer_now(self, reader: LedgerReader) -> Signer:
+        """Who may sign by what the ledger says now; `RevokedKey` or `ReplacedKey` where the key may not."""
+        await self._history.read_on(reader)
+        try:
+            self._history.require_usable(self._key.verifier.key_id)
+        except (ReplacedKey, RevokedKey):
+            # The file has the one that came into use since, unless the rotation is under way.
+            key = await asyncio.to_thread(self._signing.load_key)
+            if key.verifier.key_id not in self._history.keys:
+                raise
+            self._history.require_usable(key.verifier.key_id)
+            self._key = key
+        origins = self._origins()
+        if self._signer is None or (self._signer.key, self._signer.origin) != (self._key, origins[-1]):
+            anchor = None if self._signing.anchor is None else Anchor(Path(self._signing.anchor))
+            self._signer = Signer(reader, self._store, self._key, origins, anchor, self._clock)
+        return self._signer
+
+    def _origins(self) -> list[str]:
+        return self._history.origins_of(self._signing.origin or self._key.name)
 
 
 async def _all_placed(reader: LedgerReader) -> None:

@@ -76,7 +76,7 @@ class InconsistentLog(LedgerError):
         self.problem = problem
         super().__init__(
             f"nothing was signed: {problem} the one of which {origin} has a checkpoint with {size:,} events;"
-            " run `tachograph verify`; after a failover or a restore begin anew with `tachograph key rotate --origin`"
+            " run `tachograph verify`; after a failover begin anew with `tachograph key rotate --origin`"
         )
 
 
@@ -129,6 +129,20 @@ class RevokedKey(LedgerError):
     def __init__(self, key_id: str) -> None:
         self.key_id = key_id
         super().__init__(f"key {key_id} was revoked: use another one")
+
+
+class ReplacedKey(LedgerError):
+    """The key was replaced in this ledger, so nothing more is signed with it."""
+
+    code = "replaced_key"
+
+    def __init__(self, key_id: str, replaced_by: str) -> None:
+        self.key_id = key_id
+        self.replaced_by = replaced_by
+        super().__init__(
+            f"key {key_id} was replaced by {replaced_by}: sign with that one,"
+            " or finish a rotation that was cut short with `tachograph key rotate`"
+        )
 
 
 class SigningOff(LedgerError):

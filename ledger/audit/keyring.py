@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any
 from harness.events import KeyCreated, KeyRevoked, KeyRotated, SystemEvent
 from harness.ids import IdSource
 from ledger.audit.errors import InvalidKey, KeyFileError, KeyNotFound
-from ledger.audit.keys import default_origin, facts_of, known_keys, read_key_file, sync_folder, write_key_file
+from ledger.audit.keys import (
+    default_origin,
+    facts_of,
+    known_keys,
+    read_key_file,
+    require_name,
+    sync_folder,
+    write_key_file,
+)
 from ledger.audit.notes import SigningKey, VerifierKey
 from ledger.errors import EventIdReused
 
@@ -32,13 +40,16 @@ async def create_key(
     ledger: Ledger, path: Path, ids: IdSource, *, origin: str | None, actor: str | None
 ) -> VerifierKey:
     """A new key in a new file; `KeyFileError` where a key that is in use lies there."""
-    known = await known_keys(ledger.reader)
-    name = origin or default_origin(await ledger.reader.ledger_id())
-    key = found_or_made(path, name, ids)
-    # One that nobody has heard of was made by somebody who then died.
-    if key.verifier.key_id in known or key.name != name:
-        raise KeyFileError(path, "exists already, and a key is never overwritten")
+    ledger_id = await ledger.reader.ledger_id()
+    name = origin or default_origin(ledger_id)
+    require_name(name, ledger_id)
+    coming = path.with_name(f"{path.name}.new")
+    _require_free(path, coming)
+    key = found_or_made(coming, name, ids)
+    if key.name != name:
+        raise KeyFileError(coming, f"is a key for {key.name} that was not finished: finish it first")
     await _say(ledger, KeyCreated, key.verifier, actor=actor)
+    _put(coming, path)
     return key.verifier
 
 
@@ -47,6 +58,7 @@ async def rotate_key(
 ) -> tuple[VerifierKey, VerifierKey]:
     """The key that was in the file, of which only the public half is kept, and the one that is there from now on."""
     old = read_key_file(path)
+    require_name(origin or old.name, await ledger.reader.ledger_id())
     coming = path.with_name(f"{path.name}.next")
     new = found_or_made(coming, origin or old.name, ids)
     if origin not in (None, new.name):
@@ -108,6 +120,28 @@ def found_or_made(path: Path, name: str, ids: IdSource) -> SigningKey:
     key = SigningKey(name, ids.salt())
     write_key_file(path, key)
     return key
+
+
+def _require_free(path: Path, coming: Path) -> None:
+    if not path.exists():
+        return
+    if coming.exists() and coming.samefile(path):
+        # Whoever made it died before the last step.
+        coming.unlink()
+    # It may be another ledger's, so it is not taken even where this one has not heard of it.
+    raise KeyFileError(path, "exists already, and a key is never overwritten")
+
+
+def _put(coming: Path, path: Path) -> None:
+    try:
+        # Other than a rename it does not put it in another's place.
+        path.hardlink_to(coming)
+        coming.unlink()
+        sync_folder(path)
+    except FileExistsError:
+        raise KeyFileError(path, "exists already, and a key is never overwritten") from None
+    except OSError as error:
+        raise KeyFileError(path, f"cannot be made ({error.strerror})") from error
 
 
 def _move(coming: Path, path: Path) -> None:

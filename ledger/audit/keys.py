@@ -10,20 +10,32 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from ledger.audit.errors import InvalidKey, KeyFileError
+from ledger.audit.errors import InvalidKey, KeyFileError, ReplacedKey, RevokedKey
 from ledger.audit.notes import SigningKey, VerifierKey
 from ledger.records import RecordedEvent
 
 MAX_KEY_FILE_BYTES = 4_096
 PURPOSE = "CHECKPOINT"
+OWN_NAMES = "tachograph/"
+"""What those names begin with that are made of a ledger's id."""
 ALGORITHM = "ED25519"
+MAX_NAME_CHARS = 160
+"""So that there is room for what a restored log has below its name."""
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 PAGE_EVENTS = 1_000
 
 
 def default_origin(ledger_id: str) -> str:
     """How checkpoints name the log of a ledger where nobody says otherwise."""
-    return f"tachograph/{ledger_id}"
+    return f"{OWN_NAMES}{ledger_id}"
+
+
+def require_name(origin: str, ledger_id: str) -> None:
+    """`InvalidKey` for what the log cannot be called: too long, or what another ledger's log is called by default."""
+    if len(origin) > MAX_NAME_CHARS:
+        raise InvalidKey(f"has a name of more than {MAX_NAME_CHARS} characters")
+    if origin.startswith(OWN_NAMES) and origin != default_origin(ledger_id):
+        raise InvalidKey(f"is that of another ledger: {origin}")
 
 
 def read_key_file(path: Path) -> SigningKey:
@@ -100,14 +112,43 @@ class SystemReader(Protocol):
     async def system_events(self, after_seq: int = 0, limit: int = 200) -> list[RecordedEvent]: ...
 
 
+class KeyHistory:
+    """What the ledger's own stream says of who may sign, and under which name, as far as it was read."""
+
+    def __init__(self) -> None:
+        self.keys: dict[str, KnownKey] = {}
+        """By their ids, in the order in which they came into use."""
+        self._restore_ids: list[str] = []
+        self._after_seq = 0
+
+    async def read_on(self, reader: SystemReader) -> None:
+        """Hear of what has come since."""
+        while page := await reader.system_events(self._after_seq, PAGE_EVENTS):
+            self._after_seq = page[-1].seq
+            _fold(self.keys, page)
+            self._restore_ids += [event.fields["restore_id"] for event in page if event.type == "ledger.restored"]
+
+    def origins_of(self, name: str) -> list[str]:
+        """What the log has been called since it has that name, and last what it is called now.
+
+        Each time that it is restored it begins a new one: the ledger whose backup it was may go on under the old one.
+        """
+        return [name, *(f"{name}/{restore_id}" for restore_id in self._restore_ids)]
+
+    def require_usable(self, key_id: str) -> None:
+        """`RevokedKey` or `ReplacedKey` where the key may sign nothing any more."""
+        known = self.keys.get(key_id)
+        if known is not None and known.revoked_us is not None:
+            raise RevokedKey(key_id)
+        if known is not None and known.replaced_by is not None:
+            raise ReplacedKey(key_id, known.replaced_by)
+
+
 async def known_keys(reader: SystemReader) -> dict[str, KnownKey]:
     """The keys for checkpoints by their ids, in the order in which they came into use."""
-    keys: dict[str, KnownKey] = {}
-    after = 0
-    while page := await reader.system_events(after, PAGE_EVENTS):
-        after = page[-1].seq
-        _fold(keys, page)
-    return keys
+    history = KeyHistory()
+    await history.read_on(reader)
+    return history.keys
 
 
 def _fold(keys: dict[str, KnownKey], page: Iterable[RecordedEvent]) -> None:

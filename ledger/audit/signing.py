@@ -7,7 +7,7 @@ checkpoint never rests on what was stored of the tree. Nothing is given out befo
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from harness.clock import WallClock
 from harness.errors import InvalidInput
 from ledger.audit.anchor import Anchor
 from ledger.audit.checkpoint import Checkpoint
-from ledger.audit.errors import DamagedTree, LogChanged, LogShortened
+from ledger.audit.errors import DamagedTree, InvalidCheckpoint, InvalidNote, LogChanged, LogShortened
 from ledger.audit.growing import GrowingTree
 from ledger.audit.keys import read_key_file
 from ledger.audit.merkle import leaf_hash
@@ -42,7 +42,7 @@ class Signing:
     key: SigningKey | Path | str
     """The key, or the file in which it is, outside the database."""
     origin: str | None = None
-    """Which log it is; the key's name where nobody says otherwise."""
+    """Which log it is; the key's name where nobody says otherwise. A restored log has a name of its own below it."""
     anchor: Path | str | None = None
     """The file to which each checkpoint is appended."""
     every_s: float = 60.0
@@ -61,17 +61,25 @@ class Signer:
     """Signs checkpoints of one ledger, one at a time."""
 
     def __init__(
-        self, reader: LedgerReader, store: TreeStore, key: SigningKey, signing: Signing, clock: WallClock
+        self,
+        reader: LedgerReader,
+        store: TreeStore,
+        key: SigningKey,
+        origins: Sequence[str],
+        anchor: Anchor | None,
+        clock: WallClock,
     ) -> None:
-        self.origin = signing.origin or key.name
+        """`origins` is what the log has been called, and last what it is called now."""
+        *self._former, self.origin = origins
+        self.key = key
         self._reader = reader
         self._store = store
-        self._key = key
-        self._anchor = None if signing.anchor is None else Anchor(Path(signing.anchor))
+        self._anchor = anchor
         self._clock = clock
         self._tree = GrowingTree()
         self._tiles: list[Tile] = []
         self._confirmed: set[tuple[int, bytes]] = set()
+        self._is_first = True
         self._turn = asyncio.Lock()
 
     async def sign(self, on_progress: Progress = lambda _done, _of: None) -> StoredCheckpoint:
@@ -81,28 +89,56 @@ class Signer:
         if it could not be stored.
         """
         async with self._turn:
-            latest = await self._reader.on_tree(lambda tree: tree.latest(self.origin))
-            anchored = None if self._anchor is None else await asyncio.to_thread(self._anchor.latest, self.origin)
-            known = {(one.size, one.root) for one in (latest, anchored) if one is not None}
-            for size, root in sorted(known - self._confirmed):
-                await self._confirm(size, root, on_progress)
-            self._confirmed = known
+            await self._confirm_known(on_progress)
             await self._extend(await self._reader.on_tree(lambda tree: tree.size()), on_progress)
-            checkpoint = latest if latest is not None and self._is_current(latest) else self._signed()
-            reached("checkpoint signed")
-            await self._store_tiles(None if checkpoint is latest else checkpoint)
-            reached("checkpoint stored")
-            if self._anchor is not None and (anchored is None or anchored.size < checkpoint.size):
-                await asyncio.to_thread(self._anchor.append, checkpoint.signed)
-            return checkpoint
+            if self._anchor is None:
+                return await self._sign_now(on_progress)
+            # Of two copies of the log, the second to come sees what the first has anchored.
+            async with self._anchor.held():
+                return await self._sign_now(on_progress)
+
+    async def _sign_now(self, on_progress: Progress) -> StoredCheckpoint:
+        latest, anchored = await self._confirm_known(on_progress)
+        checkpoint = latest if latest is not None and self._is_current(latest) else self._signed()
+        reached("checkpoint signed")
+        await self._store_tiles(None if checkpoint is latest else checkpoint)
+        reached("checkpoint stored")
+        if self._anchor is not None and (anchored is None or anchored.size < checkpoint.size):
+            await asyncio.to_thread(self._anchor.append, checkpoint.signed)
+        return checkpoint
+
+    async def _confirm_known(self, on_progress: Progress) -> tuple[StoredCheckpoint | None, Checkpoint | None]:
+        """Make sure of what was signed before: what is latest in the table, and in the anchor."""
+        latest = await self._reader.on_tree(lambda tree: tree.latest(self.origin))
+        anchored = None
+        if self._anchor is not None:
+            anchored = await asyncio.to_thread(self._anchor.latest, self.origin, of_all=self._is_first)
+        known = {(one.size, one.root) for one in (latest, anchored) if one is not None}
+        former: list[StoredCheckpoint | None] = []
+        if self._is_first:
+            # What was restored has nothing in its table that is not of its own events.
+            former = await self._reader.on_tree(lambda tree: [tree.latest(origin) for origin in self._former])
+        to_confirm = known | {(one.size, one.root) for one in former if one is not None}
+        for size, root in sorted(to_confirm - self._confirmed):
+            await self._confirm(size, root, on_progress)
+        self._confirmed, self._is_first = known, False
+        return latest, anchored
 
     def _is_current(self, latest: StoredCheckpoint) -> bool:
-        return latest.size == self._tree.size and latest.key_id == self._key.verifier.key_id
+        if (latest.size, latest.key_id) != (self._tree.size, self.key.verifier.key_id):
+            return False
+        try:
+            said = latest.signed.open((self.key.verifier,), origin=self.origin)
+        except (InvalidNote, InvalidCheckpoint) as error:
+            raise DamagedTree(f"the stored checkpoint of {latest.size:,} events is none ({error})") from error
+        if (said.size, said.root) != (latest.size, latest.root):
+            raise DamagedTree(f"the stored checkpoint of {latest.size:,} events is not what its note says")
+        return True
 
     def _signed(self) -> StoredCheckpoint:
         checkpoint = Checkpoint(self.origin, self._tree.size, self._tree.root())
-        note = checkpoint.sign(self._key).note
-        key_id, now_us = self._key.verifier.key_id, max(0, self._clock.now_us())
+        note = checkpoint.sign(self.key).note
+        key_id, now_us = self.key.verifier.key_id, max(0, self._clock.now_us())
         return StoredCheckpoint(self.origin, checkpoint.size, key_id, checkpoint.root, note, now_us)
 
     async def _confirm(self, size: int, root: bytes, on_progress: Progress) -> None:

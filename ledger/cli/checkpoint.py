@@ -8,7 +8,7 @@ import click
 
 from ledger.audit.signing import Signing
 from ledger.cli.common import command, db_option, json_option, open_existing, print_json, progress
-from ledger.cli.key import key_option, key_path, write_new
+from ledger.cli.key import key_option, key_path, require_new, write_new
 
 
 @click.command()
@@ -22,7 +22,7 @@ from ledger.cli.key import key_option, key_path, write_new
     type=click.Path(dir_okay=False, path_type=Path),
     help="A file elsewhere, to which the checkpoint is appended.",
 )
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="A file instead of the terminal.")
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="A new file to write it to.")
 @json_option
 @command
 async def checkpoint(
@@ -32,6 +32,8 @@ async def checkpoint(
 
     Exit code 1 if the log is not what was signed before: then nothing is signed.
     """
+    if output is not None:
+        require_new(output)
     signing = Signing(key=key_path(key_file, db), origin=origin, anchor=anchor)
     with progress("Reading the log", as_json) as on_progress:
         async with await open_existing(db, signing=signing) as ledger:

@@ -56,7 +56,7 @@ async def export(
     times = None if ids is not None else (moment_us("from", first or ""), moment_us("to", end or ""))
     kept = None if kept_file is None else SignedCheckpoint(text_of(kept_file))
     with progress("exporting", as_json) as on_progress:
-        keys = await _keys(db, key_file, public_key, origin)
+        keys, origin = await _keys(db, key_file, public_key, origin)
         vouched = Vouched(keys=keys, origin=origin, kept=kept)
         if ids is not None:
             made = await export_run(
@@ -81,19 +81,22 @@ def moment_us(field: str, text: str) -> int:
     return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
 
 
-async def _keys(db: str, key_file: Path | None, public_key: Path | None, origin: str | None) -> list[VerifierKey]:
-    """The public keys to take along, once there is a checkpoint of now, where the private key is at hand."""
+async def _keys(
+    db: str, key_file: Path | None, public_key: Path | None, origin: str | None
+) -> tuple[list[VerifierKey], str | None]:
+    """The public keys to take along and the log's name, once there is a checkpoint of now, where the key is at hand."""
     if public_key is not None:
-        return read_keys(public_key)
+        return read_keys(public_key), origin
     path = key_file
     if path is None:
         if is_postgres(db) or not default_key_path(path_of(db)).exists():
-            return []
+            return [], origin
         path = default_key_path(path_of(db))
     keys = public_keys(path)
     async with await open_existing(db, signing=Signing(key=path, origin=origin)) as ledger:
-        await ledger.checkpoint()
-    return keys
+        signed = await ledger.checkpoint()
+    # It may be called otherwise than the key, since it was restored.
+    return keys, signed.claim.origin
 
 
 def _say(made: Exported, keys: list[VerifierKey], as_json: bool) -> None:

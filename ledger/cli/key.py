@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NoReturn
 
 import click
 
@@ -10,7 +11,18 @@ from harness.ids import RandomIds
 from ledger.audit.keyring import create_key, default_key_path, public_keys, revoke_key, rotate_key
 from ledger.audit.keys import known_keys
 from ledger.audit.notes import VerifierKey
-from ledger.cli.common import command, db_option, json_option, open_existing, plain, print_json, table, when
+from ledger.cli.common import (
+    EXIT_UNUSABLE,
+    command,
+    db_option,
+    fail,
+    json_option,
+    open_existing,
+    plain,
+    print_json,
+    table,
+    when,
+)
 from ledger.reader import LedgerReader
 from ledger.store.place import is_postgres, path_of
 
@@ -63,7 +75,7 @@ async def create(db: str, key_file: Path | None, origin: str | None, actor: str 
 @json_option
 @command
 async def rotate(db: str, key_file: Path | None, origin: str | None, actor: str | None, as_json: bool) -> None:
-    """Put a new key in the file. With --origin the log gets a new name, as it must after a failover or a restore."""
+    """Put a new key in the file. With --origin the log gets a new name, as it must after a failover."""
     path = key_path(key_file, db)
     async with await open_existing(db) as ledger:
         old, new = await rotate_key(ledger, path, RandomIds(), origin=origin, actor=actor)
@@ -106,7 +118,7 @@ async def list_keys(db: str, as_json: bool) -> None:
 @click.option("--db", envvar="TACHOGRAPH_DB", show_envvar=True, metavar="URL", help="The ledger, to find its key by.")
 @key_option
 @click.option("--all", "is_all", is_flag=True, help="Also the keys that were replaced.")
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="A file instead of the terminal.")
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="A new file to write it to.")
 @command
 async def export(db: str | None, key_file: Path | None, is_all: bool, output: Path | None) -> None:
     """Print the public half of the key, with which others verify; it is no secret."""
@@ -118,12 +130,25 @@ async def export(db: str | None, key_file: Path | None, is_all: bool, output: Pa
         write_new(output, text)
 
 
+def require_new(path: Path) -> None:
+    """Refuse a file that is there: it may be the ledger itself, its key, or a checkpoint that was kept."""
+    if path.exists():
+        _refuse(path)
+
+
+def _refuse(path: Path) -> NoReturn:
+    fail(f"{path} exists already, and nothing is overwritten", EXIT_UNUSABLE)
+
+
 def write_new(path: Path, text: str) -> None:
-    """Write a file that others are given; the reason in one line if that cannot be done."""
+    """Write a new file that others are given; the reason in one line if that cannot be done. None is overwritten."""
     try:
-        path.write_text(text, encoding="utf-8")
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        _refuse(path)
     except OSError as error:
-        raise click.FileError(str(path), error.strerror or "cannot be written") from error
+        fail(f"{path} cannot be written ({error.strerror})", EXIT_UNUSABLE)
 
 
 def _say(done: str, path: Path, made: VerifierKey, as_json: bool) -> None:

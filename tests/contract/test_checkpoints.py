@@ -6,22 +6,26 @@ import logging
 import pytest
 
 from harness.clock import ManualClock
-from harness.events import KeyRevoked
+from harness.events import KeyRevoked, KeyRotated, LedgerRestored
+from harness.ids import RandomIds
 from ledger import Receipt, RunNotFound, Signing
 from ledger.audit.anchor import Anchor
 from ledger.audit.checkpoint import Checkpoint
 from ledger.audit.errors import (
     AnchorError,
     DamagedTree,
+    InvalidKey,
     InvalidProof,
     KeyFileError,
     LogChanged,
     LogShortened,
     NoCheckpoint,
+    ReplacedKey,
     RevokedKey,
     SigningOff,
 )
-from ledger.audit.keys import known_keys, write_key_file
+from ledger.audit.keyring import create_key, revoke_key, rotate_key
+from ledger.audit.keys import facts_of, known_keys, read_key_file, write_key_file
 from ledger.audit.merkle import leaf_hash, root_of
 from ledger.audit.notes import SigningKey
 from tests.contract.test_following import ordered, record, record_many
@@ -262,6 +266,111 @@ async def test_a_key_is_recorded_once_and_signs_no_more_once_it_was_revoked(data
         await two.record_system(KeyRevoked, key_id=key.key_id, reason="LOST")
     with pytest.raises(RevokedKey):
         await database.open(signing=signing)
+
+
+@pytest.mark.parametrize("said", [KeyRevoked, KeyRotated])
+async def test_a_key_that_is_revoked_or_replaced_signs_nothing_more_wherever_it_is_open(database, signing, said):
+    facts = {"key_id": KEY.verifier.key_id, "reason": "LOST"}
+    if said is KeyRotated:
+        facts = {**facts_of(OTHER.verifier), "replaced_key_id": KEY.verifier.key_id}
+    async with await database.open(signing=signing) as ledger:
+        first = await ledger.checkpoint()
+        await ledger.record_system(said, **facts)
+        with pytest.raises((RevokedKey, ReplacedKey)) as caught:
+            await ledger.checkpoint()
+        assert ledger.measures().signing.refused[caught.value.code] >= 1
+        assert (await stored(ledger)).size == first.open(KEYS).size
+    with pytest.raises(type(caught.value), match=KEY.verifier.key_id):
+        await database.open(signing=signing)
+
+
+async def test_whoever_has_the_ledger_open_signs_with_the_new_key_after_a_rotation(database, tmp_path):
+    path, ids = tmp_path / "key", RandomIds()
+    async with await database.open() as other:
+        await create_key(other, path, ids, origin="log.example/1", actor=None)
+        async with await database.open(signing=Signing(key=path)) as ledger:
+            old = read_key_file(path).verifier
+            assert (await ledger.checkpoint()).open([old])
+            for origin in ("log.example/1", "log.example/2"):
+                _, new = await rotate_key(other, path, ids, origin=origin, actor=None)
+                assert (await ledger.checkpoint()).open([new]).origin == origin
+            await record(ledger, ScriptedRun().start())
+            assert (await ledger.receipt("session-1", "run-1")).verify([new], origin="log.example/2")
+            await revoke_key(other, new.key_id, reason="LOST", actor=None)
+            with pytest.raises(RevokedKey):
+                await ledger.checkpoint()
+
+
+async def test_a_restored_log_is_signed_under_an_origin_of_its_own(database, signing, anchor):
+    async with await database.open(signing=signing) as ledger:
+        before = (await ledger.checkpoint()).open(KEYS)
+        # What the other one goes on to sign contradicts whatever comes here.
+        ahead = Checkpoint("log.example/1", before.size + 1, bytes(32)).sign(KEY)
+        anchor.append(ahead)
+        for restore_id in ("restore-1", "restore-2"):
+            await ledger.record_system(LedgerRestored, restore_id=restore_id, event_count=before.size)
+            signed = (await ledger.checkpoint()).open(KEYS, origin=f"log.example/1/{restore_id}")
+            assert (signed.size, signed.root) == await root_now(ledger)
+    async with await database.open(signing=signing) as again:
+        assert (await again.checkpoint()).open(KEYS).origin == "log.example/1/restore-2"
+
+
+async def test_what_was_signed_before_it_was_restored_must_still_be_its_beginning(database, signing, anchor, plain):
+    async with await database.open(signing=signing) as ledger:
+        await record(ledger, ScriptedRun().start())
+        await ledger.checkpoint()
+        await ledger.record_system(LedgerRestored, restore_id="restore-1", event_count=1)
+    anchor.path.unlink()
+    outsider = lay_open(plain, "event", "checkpoint")
+    outsider.execute("DELETE FROM checkpoint WHERE origin <> 'log.example/1'")
+    outsider.execute(CHANGED)
+    async with await database.open(signing=signing) as ledger:
+        with pytest.raises(LogChanged):
+            await ledger.checkpoint()
+
+
+async def test_a_stored_checkpoint_that_the_key_has_not_signed_is_not_handed_out(database, signing, plain, anchor):
+    async with await database.open(signing=signing) as ledger:
+        first = await ledger.checkpoint()
+    forged = [
+        Checkpoint("log.example/1", first.claim.size, first.claim.root).sign(OTHER).note,
+        Checkpoint("log.example/1", first.claim.size, bytes(32)).sign(KEY).note,
+        "no note",
+    ]
+    outsider = lay_open(plain, "checkpoint")
+    for note in forged:
+        outsider.execute("UPDATE checkpoint SET note = ? WHERE size = ?", (note, first.claim.size))
+        async with await database.open(signing=signing) as ledger:
+            with pytest.raises(DamagedTree):
+                await ledger.checkpoint()
+    assert {note.note for note in anchor.notes()}.isdisjoint(forged)
+
+
+async def test_of_two_copies_of_a_log_the_second_to_come_sees_what_the_first_has_anchored(signed, anchor):
+    first = (await signed.checkpoint()).open(KEYS)
+    await record(signed, ScriptedRun("run-2", writer_id="w2").start())
+    await ordered(signed, 4)
+    async with anchor.held():
+        waiting = asyncio.ensure_future(signed.checkpoint())
+        # It has looked at the log and at the anchor, and waits for its turn.
+        await asyncio.sleep(0.2)
+        anchor.append(Checkpoint("log.example/1", first.size + 1, bytes(32)).sign(KEY))
+    with pytest.raises(LogChanged):
+        await waiting
+
+
+async def test_an_anchor_that_many_logs_share_is_read_to_its_beginning_at_first(database, signing, anchor):
+    anchor.append(Checkpoint("log.example/1", 1, bytes(32)).sign(KEY))
+    for size in range(600):
+        anchor.append(Checkpoint("log.example/2", size, bytes(32)).sign(KEY))
+    async with await database.open(signing=signing) as ledger:
+        with pytest.raises(LogChanged):
+            await ledger.checkpoint()
+
+
+async def test_no_key_signs_under_the_name_of_another_ledger(database):
+    with pytest.raises(InvalidKey, match="another ledger"):
+        await database.open(signing=Signing(key=SigningKey("tachograph/another", bytes(32))))
 
 
 async def test_a_key_that_others_may_read_is_refused(database, tmp_path):

@@ -11,7 +11,7 @@ from harness.events import KeyRotated
 from harness.ids import RandomIds
 from ledger.audit import keyring
 from ledger.audit.checkpoint import SignedCheckpoint
-from ledger.audit.errors import KeyFileError, KeyNotFound
+from ledger.audit.errors import InvalidKey, KeyFileError, KeyNotFound
 from ledger.audit.keyring import create_key, public_keys, revoke_key, rotate_key
 from ledger.audit.keys import known_keys, read_key_file, write_key_file
 from ledger.audit.notes import SigningKey, VerifierKey
@@ -44,6 +44,29 @@ async def test_a_key_is_made_once_for_its_owner_alone(ledger, path):
     assert secret not in json.dumps(event.fields)
 
 
+async def test_a_key_that_lies_there_is_not_taken_for_this_ledger_whatever_its_name(ledger, path):
+    for name in ("log.example/1", f"tachograph/{await ledger.reader.ledger_id()}"):
+        path.unlink(missing_ok=True)
+        write_key_file(path, SigningKey(name, bytes(32)))
+        with pytest.raises(KeyFileError, match="never overwritten"):
+            await create_key(ledger, path, IDS, origin=name, actor=None)
+    os.link(path, path.with_name("the.key.new"))
+    with pytest.raises(KeyFileError, match="never overwritten"):
+        await create_key(ledger, path, IDS, origin=None, actor=None)
+    assert [file.name for file in path.parent.glob("the.key*")] == ["the.key"]
+    assert await states(ledger) == {}
+
+
+async def test_no_log_is_called_as_another_ledgers_is_or_so_that_no_room_is_left(ledger, path):
+    for name in ("tachograph/another", "x" * 161):
+        with pytest.raises(InvalidKey):
+            await create_key(ledger, path, IDS, origin=name, actor=None)
+        assert not list(path.parent.glob("the.key*"))
+    await create_key(ledger, path, IDS, origin="x" * 160, actor=None)
+    with pytest.raises(InvalidKey):
+        await rotate_key(ledger, path, IDS, origin="tachograph/another", actor=None)
+
+
 async def test_a_rotation_keeps_the_public_half_of_what_it_replaces(ledger, path):
     first = await create_key(ledger, path, IDS, origin="log.example/1", actor=None)
     old, second = await rotate_key(ledger, path, IDS, origin=None, actor=None)
@@ -56,7 +79,7 @@ async def test_a_rotation_keeps_the_public_half_of_what_it_replaces(ledger, path
     assert sorted(file.name for file in path.parent.glob("the.key*")) == ["the.key", "the.key.retired"]
 
 
-@pytest.mark.parametrize("step", ["_retire", "_say", "_move"])
+@pytest.mark.parametrize("step", ["_retire", "_say", "_put", "_move"])
 async def test_what_a_crash_left_half_done_is_finished_by_doing_it_again(ledger, path, monkeypatch, step):
     class Crash(Exception):
         pass
@@ -65,15 +88,16 @@ async def test_what_a_crash_left_half_done_is_finished_by_doing_it_again(ledger,
         raise Crash
 
     with monkeypatch.context() as patched:
-        if step == "_say":
+        if step in ("_say", "_put"):
             patched.setattr(keyring, step, crash)
             with pytest.raises(Crash):
                 await create_key(ledger, path, IDS, origin=None, actor=None)
+            assert not path.exists()
     if step == "_say":
         assert await states(ledger) == {}
     first = await create_key(ledger, path, IDS, origin=None, actor=None)
     with monkeypatch.context() as patched:
-        patched.setattr(keyring, step, crash)
+        patched.setattr(keyring, "_move" if step == "_put" else step, crash)
         with pytest.raises(Crash):
             await rotate_key(ledger, path, IDS, origin=None, actor=None)
     assert read_key_file(path).verifier == first
@@ -150,3 +174,16 @@ def test_by_commands_a_key_signs_what_its_public_half_opens(database, tmp_path):
     assert "nothing was signed" in call(
         cli.checkpoint, "--origin", "log.example/1", "--anchor", str(anchor), exit_code=1
     )
+
+
+@pytest.mark.parametrize("victim", ["key", "ledger.db", "kept.checkpoint"])
+def test_what_is_written_for_others_overwrites_nothing(database, tmp_path, victim):
+    env = {"TACHOGRAPH_KEY": str(tmp_path / "key"), "TACHOGRAPH_DB": database.url}
+    assert CliRunner().invoke(cli.key, ["create"], env=env).exit_code == 0
+    (tmp_path / "ledger.db").touch()
+    (tmp_path / "kept.checkpoint").write_text("what was kept")
+    before = (tmp_path / victim).read_bytes()
+    for command, *arguments in ((cli.key, "export"), (cli.checkpoint,)):
+        done = CliRunner().invoke(command, [*arguments, "-o", str(tmp_path / victim)], env=env)
+        assert (done.exit_code, "nothing is overwritten" in done.output) == (2, True), done.output
+    assert (tmp_path / victim).read_bytes() == before

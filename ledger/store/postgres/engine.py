@@ -14,6 +14,7 @@ from ledger.bell import Bell
 from ledger.deciding import Setting, numbered
 from ledger.errors import LedgerUnreadable
 from ledger.front import WriterLimits
+from ledger.loop_thread import LoopThread
 from ledger.reader import READS_MAX, LedgerReader
 from ledger.rebuild import RebuildReport
 from ledger.recovery import Recovery
@@ -29,7 +30,6 @@ from ledger.store.postgres.rebuilding import rebuild
 from ledger.store.postgres.recovering import Recoverer
 from ledger.store.postgres.requests import PostgresRequests
 from ledger.store.postgres.sequencing import Sequencer
-from ledger.store.postgres.thread import LoopThread
 from ledger.store.postgres.tree import PostgresTree
 from ledger.store.postgres.writer import PostgresWriter
 

@@ -19,12 +19,12 @@ from harness.clock import WallClock
 from ledger.deciding import Draft
 from ledger.erasing import BYTES_AT_ONCE, CONTENTS_AT_ONCE, RUNS_AT_ONCE, Order, Taken, run_id_of
 from ledger.errors import RunUnreadable
+from ledger.loop_thread import LoopThread
 from ledger.store import erasing_statements as sql
 from ledger.store.postgres.appends import Appends
 from ledger.store.postgres.faults import FAULTS, unavailable
 from ledger.store.postgres.link import Link
 from ledger.store.postgres.place import PostgresPlace
-from ledger.store.postgres.thread import LoopThread
 from ledger.telling import tell_decision, tell_end, tell_run
 
 T = TypeVar("T")

@@ -11,10 +11,10 @@ import asyncpg
 
 from ledger.followers import Checkpoint, OnConnection
 from ledger.leaves import START, Wanted
+from ledger.loop_thread import LoopThread
 from ledger.store.postgres.faults import FAULTS, unavailable
 from ledger.store.postgres.link import Link
 from ledger.store.postgres.place import PostgresPlace
-from ledger.store.postgres.thread import LoopThread
 
 T = TypeVar("T")
 

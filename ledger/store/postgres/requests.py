@@ -6,12 +6,12 @@ import asyncio
 import contextlib
 import logging
 
+from ledger.loop_thread import LoopThread
 from ledger.requests import POLL_S, Requests
 from ledger.store.postgres import statements
 from ledger.store.postgres.faults import FAULTS
 from ledger.store.postgres.link import Link
 from ledger.store.postgres.place import PostgresPlace
-from ledger.store.postgres.thread import LoopThread
 
 log = logging.getLogger(__name__)
 

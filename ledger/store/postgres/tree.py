@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from ledger.audit.stored import StoredCheckpoint
 from ledger.audit.tiles import Tile
+from ledger.loop_thread import LoopThread
 from ledger.store.postgres.faults import FAULTS, unavailable
 from ledger.store.postgres.link import Link
 from ledger.store.postgres.place import PostgresPlace
-from ledger.store.postgres.thread import LoopThread
 
 PUT_TILES = (
     "INSERT INTO tile (level, tile_index, root, hashes)"

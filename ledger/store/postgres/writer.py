@@ -19,12 +19,12 @@ from harness.journal import Recorded
 from ledger.deciding import Draft
 from ledger.front import Front, Job, WriterLimits
 from ledger.lanes import Waiting, answer
+from ledger.loop_thread import LoopThread
 from ledger.requests import Requests
 from ledger.store.postgres.appends import Appends
 from ledger.store.postgres.faults import violated
 from ledger.store.postgres.link import Link
 from ledger.store.postgres.place import PostgresPlace
-from ledger.store.postgres.thread import LoopThread
 
 log = logging.getLogger(__name__)
 
