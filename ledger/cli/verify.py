@@ -33,6 +33,7 @@ WIDTH = 400
 @click.option("--jobs", type=click.IntRange(1, 64), default=cores, show_default="one for each core", help="Processes.")
 @click.option("--checkpoint", type=FILE, help="A checkpoint kept outside the ledger, made by `tachograph checkpoint`.")
 @click.option("--anchor", type=FILE, help="The file that checkpoints were added to.")
+@click.option("--origin", metavar="NAME", help="Of the anchor only what was signed under this name.")
 @click.option("--key", type=FILE, help="The public keys that they are checked with, from `tachograph key export`.")
 @db_option
 @json_option
@@ -42,6 +43,7 @@ async def verify(
     jobs: int,
     checkpoint: Path | None,
     anchor: Path | None,
+    origin: str | None,
     key: Path | None,
     db: str,
     as_json: bool,
@@ -50,7 +52,7 @@ async def verify(
 
     Exit code 1 if anything is not as it should be, 2 if that could not be found out.
     """
-    trusted = _trusted(run, checkpoint, anchor, key)
+    trusted = _trusted(run, checkpoint, anchor, origin, key)
     with progress("verifying", as_json) as on_progress:
         if run is None:
             report = await verify_ledger(db, on_progress, jobs=jobs, trusted=trusted)
@@ -64,8 +66,12 @@ async def verify(
         raise click.exceptions.Exit(EXIT_NOT_FOUND)
 
 
-def _trusted(run: str | None, checkpoint: Path | None, anchor: Path | None, key: Path | None) -> list[Checkpoint]:
+def _trusted(
+    run: str | None, checkpoint: Path | None, anchor: Path | None, origin: str | None, key: Path | None
+) -> list[Checkpoint]:
     """What is believed of the log, as it was kept outside."""
+    if origin is not None and anchor is None:
+        raise click.UsageError("--origin says which checkpoints of --anchor are meant")
     if checkpoint is None and anchor is None:
         return []
     if run is not None:
@@ -74,7 +80,7 @@ def _trusted(run: str | None, checkpoint: Path | None, anchor: Path | None, key:
         raise click.UsageError("say with --key whose signature it must bear")
     keys = read_keys(key)
     kept = [] if checkpoint is None else [read_checkpoint(checkpoint, keys)]
-    return kept if anchor is None else [*kept, *read_anchor(anchor, keys)]
+    return kept if anchor is None else [*kept, *read_anchor(anchor, keys, origin)]
 
 
 def say(report: VerifyReport, *, of: str | None = None) -> None:

@@ -49,15 +49,18 @@ def read_checkpoint(path: Path, keys: Sequence[VerifierKey]) -> Checkpoint:
     return SignedCheckpoint(_text_of(path)).open(keys)
 
 
-def read_anchor(path: Path, keys: Sequence[VerifierKey]) -> list[Checkpoint]:
-    """The checkpoints of an anchor file that one of the keys signed; `LedgerUnreadable` if there is none."""
-    found: dict[int, Checkpoint] = {}
+def read_anchor(path: Path, keys: Sequence[VerifierKey], origin: str | None = None) -> list[Checkpoint]:
+    """The checkpoints of an anchor file, of one log or all, that one of the keys signed.
+
+    `LedgerUnreadable` if there is none, or two of one log contradict each other.
+    """
+    found: dict[tuple[str, int], Checkpoint] = {}
     for note in Anchor(path).notes():
         try:
-            checkpoint = note.open(keys)
+            checkpoint = note.open(keys, origin=origin)
         except (InvalidNote, InvalidCheckpoint):
             continue
-        known = found.setdefault(checkpoint.size, checkpoint)
+        known = found.setdefault((checkpoint.origin, checkpoint.size), checkpoint)
         if known.root != checkpoint.root:
             raise LedgerUnreadable(path, f"holds two checkpoints of {known.size} events that contradict each other")
     if not found:
@@ -67,7 +70,9 @@ def read_anchor(path: Path, keys: Sequence[VerifierKey]) -> list[Checkpoint]:
 
 async def check_tree(reader: LedgerReader, trusted: Iterable[Checkpoint]) -> Anchored:
     """Make the tree anew; compare with it the trusted checkpoints, and what of tree and checkpoints is stored."""
-    wanted = {checkpoint.size: checkpoint.root for checkpoint in trusted}
+    wanted: dict[int, dict[str, bytes]] = {}
+    for checkpoint in trusted:
+        wanted.setdefault(checkpoint.size, {})[checkpoint.origin] = checkpoint.root
     stored, findings = await _stored(reader)
     size = await reader.on_tree(lambda tree: tree.size())
     tree, anchored_count = GrowingTree(), 0
@@ -79,15 +84,19 @@ async def check_tree(reader: LedgerReader, trusted: Iterable[Checkpoint]) -> Anc
                 return Anchored((*findings, Finding("position_gap", f"place {first} is empty")), anchored_count, None)
             findings += await _compare(reader, tree.extend([leaf_hash(link) for link in links]))
         root = tree.root()
-        if wanted.get(end, root) != root:
-            findings.append(Finding("checkpoint_differs", f"the first {end:,} events are not those that were signed"))
-        elif end in wanted:
-            anchored_count = end
+        for origin, signed_root in sorted(wanted.get(end, {}).items()):
+            if signed_root == root:
+                anchored_count = end
+            else:
+                detail = f"the first {end:,} events are not those that were signed as {origin}"
+                findings.append(Finding("checkpoint_differs", detail))
         if stored.get(end, {root}) != {root}:
             findings.append(Finding("checkpoint_differs", f"a stored checkpoint of {end:,} events is of others"))
     for one in sorted({*wanted, *stored}):
         if one > size:
-            findings.append(Finding("checkpoint_differs", f"{one:,} events were signed, and there are {size:,}"))
+            origins = f" as {', '.join(sorted(wanted[one]))}" if one in wanted else ""
+            detail = f"{one:,} events were signed{origins}, and there are {size:,}"
+            findings.append(Finding("checkpoint_differs", detail))
     return Anchored(tuple(findings), anchored_count, await _since_us(reader, anchored_count))
 
 

@@ -8,12 +8,15 @@ from hashlib import sha256
 
 import pytest
 
-from ledger import Ledger, LedgerNotLive, LedgerReader, LedgerUnreadable
+from ledger import Ledger, LedgerNotLive, LedgerReader, LedgerUnreadable, Signing
+from ledger.audit.anchor import Anchor
+from ledger.audit.notes import SigningKey
 from ledger.backup import back_up, restore
 from ledger.erasures import ErasureList, lines_of
 from ledger.errors import InvalidErasureList, LedgerDamaged
 from ledger.store import copies
 from ledger.verifying import verify
+from ledger.verifying.anchored import read_anchor
 from tests.ledger.scripted import ScriptedRun
 
 SECRET = "the password is hunter2"
@@ -118,6 +121,21 @@ async def test_a_backup_that_is_wrong_is_not_put_in_place(recorded, path, tmp_pa
     with pytest.raises(LedgerDamaged, match=r"diagnosis_run\.status"):
         await back_up(path, tmp_path / "b.db", is_verified=True)
     assert not (tmp_path / "b.db").exists()
+
+
+async def test_a_restored_ledger_and_the_one_that_goes_on_may_share_key_and_anchor(recorded, path, tmp_path):
+    key, anchor = SigningKey("log.example/1", bytes(32)), Anchor(tmp_path / "anchor")
+    signing = Signing(key=key, anchor=anchor.path)
+    await back_up(path, tmp_path / "b.db")
+    report = await restore(tmp_path / "b.db", tmp_path / "one.db")
+    for name, place in (("log.example/1", path), (f"log.example/1/{report.restore_id}", tmp_path / "one.db")):
+        async with await Ledger.open(place, signing=signing) as ledger:
+            ledger.journal.submit(ScriptedRun("run-9").start()).result()
+            assert (await ledger.checkpoint()).open([key.verifier], origin=name)
+        assert (await verify(place, trusted=read_anchor(anchor.path, [key.verifier], name))).findings == ()
+        # What the other one has signed is another log's, and nobody takes it for this one's.
+    (finding, *_) = (await verify(path, trusted=read_anchor(anchor.path, [key.verifier]))).findings
+    assert f"log.example/1/{report.restore_id}" in finding.detail
 
 
 async def test_a_restored_ledger_keeps_the_log_and_says_that_it_goes_on_by_itself(recorded, path, tmp_path):

@@ -6,8 +6,9 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from ledger import Ledger, LedgerNotLive, LedgerReader
+from ledger import Ledger, LedgerNotLive, LedgerReader, Signing
 from ledger.adopting import adopt
+from ledger.audit.notes import SigningKey
 from ledger.cli.backup import adopt as adopt_command
 from ledger.doctor import examine
 from ledger.erasures import ErasureList, lines_of
@@ -103,6 +104,18 @@ async def test_what_is_adopted_goes_on_by_itself_without_what_was_erased_since(s
     assert (await verify(restored)).findings == ()
     # The other one has heard of nothing.
     source[0].journal.submit(ScriptedRun("run-4", writer_id="w4").start()).result()
+
+
+async def test_what_is_adopted_is_signed_under_an_origin_of_its_own(source, restored, postgres_server, tmp_path):
+    key = SigningKey("log.example/1", bytes(32))
+    signing = Signing(key=key, anchor=tmp_path / "anchor")
+    report = await adopt(restored)
+    for name, url in (
+        ("log.example/1", postgres_server.url(source[1])),
+        (f"log.example/1/{report.restore_id}", restored),
+    ):
+        async with await Ledger.open(url, signing=signing) as ledger:
+            assert (await ledger.checkpoint()).open([key.verifier]).origin == name
 
 
 async def test_only_what_was_restored_and_is_right_is_adopted(source, restored, postgres_server, tmp_path):
