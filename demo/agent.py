@@ -72,7 +72,7 @@ class Agent:
                 query=question,
                 agent=f"{AGENT_NAME}@{AGENT_VERSION}",
                 flow=flow,
-                labels=labels,
+                labels={**self.sources.labels, **(labels or {})},
                 limits=self.limits,
                 timeout_s=self.timeout_s,
             ) as run:

@@ -43,7 +43,11 @@ async def open_app(settings: Settings) -> AsyncIterator[Starlette]:
                 policies=(READ_ONLY,),
             ),
             chat=openai_adapter.Chat(client, provider.model),
-            sources=Sources(settings.log_folder, metrics_snapshot=settings.metrics_snapshot),
+            sources=Sources(
+                settings.log_folder,
+                metrics_snapshot=settings.metrics_snapshot,
+                prometheus_url=settings.prometheus_url,
+            ),
             memory=memory,
             records=ledger,
             graph=diagnosis_graph(),

@@ -13,7 +13,18 @@ ACTIVE_RUNS_MAX: Final = 8
 CHAT_LIMITS: Final = Limits(
     model_calls=12,
     tool_calls=24,
-    per_tool={"host_metrics": 6, "top_processes": 6, "search_logs": 8, "search_runbooks": 8},
+    per_tool={
+        "host_metrics": 6,
+        "top_processes": 6,
+        "search_logs": 8,
+        "search_runbooks": 8,
+        "current_time": 2,
+        "prometheus_alerts": 4,
+        "query_prometheus": 8,
+        "query_prometheus_range": 8,
+    },
+    # For a name that a model made up: the policy denies it, and a denied call is not charged.
+    per_tool_default=1,
     input_tokens=200_000,
     output_tokens=20_000,
     total_tokens=220_000,
@@ -52,6 +63,19 @@ PROCESSES_SHOWN_MAX: Final = 15
 DISKS_SHOWN_MAX: Final = 20
 CPU_SAMPLE_S: Final = 0.2
 SNAPSHOT_BYTES_MAX: Final = 1024 * 1024
+PROMETHEUS_TIMEOUT_S: Final = 5.0
+"""For the whole of one answer; Prometheus itself is told to give up then."""
+PROMETHEUS_ANSWER_BYTES_MAX: Final = 4 * 1024 * 1024
+"""Read of one answer; a longer one is refused."""
+PROMETHEUS_QUERY_CHARS_MAX: Final = 1_000
+PROMETHEUS_SERIES_MAX: Final = 50
+PROMETHEUS_POINTS_MAX: Final = 60
+"""Of each series of a range; its step follows from it."""
+PROMETHEUS_RANGE_MINUTES_MAX: Final = 31 * 24 * 60
+PROMETHEUS_TEXT_CHARS_SHOWN: Final = 200
+"""Of the name or value of a label, of an annotation, of an error."""
+PROMETHEUS_LABELS_SHOWN_MAX: Final = 20
+ALERTS_SHOWN_MAX: Final = 50
 RUNBOOK_HITS_MAX: Final = 5
 RUNBOOK_TEXT_CHARS_MAX: Final = 1_500
 RUNBOOK_FILE_BYTES_MAX: Final = 64 * 1024

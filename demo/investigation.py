@@ -5,7 +5,7 @@ A call that a tool refuses goes back to the model as a typed error, once; the en
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,22 +17,18 @@ from demo.errors import DemoError
 from demo.model import Message, ModelFailed, Trip, system
 from demo.rules.results import Result, parse_result
 from demo.text import whole
-from demo.tools import TOOLS, ToolError, find_tool
+from demo.tools import Sources, ToolError, find_tool, tools_for
 from demo.tools.errors import UnknownTool
-from harness import InvalidInput, OperationKind, ToolCallKeyFactory, ToolDenied, ToolResult
+from harness import InvalidInput, OperationKind, RunContext, ToolCallKeyFactory, ToolDenied, ToolResult
 from harness import ToolCall as Call
 from harness.adapters.openai import ChatReply, ToolCall
+from harness.budget.usage import check_tool_name
 from harness.ids import check_name
 
 # What goes back to the model: that the machine does not give, or a policy not allow, what it asked for.
 TOOL_FAILURES = (ToolError, ToolDenied, OSError, psutil.Error, sqlite3.Error)
-OFFERED_TOOLS = tuple(
-    {
-        "type": "function",
-        "function": {"name": tool.name, "description": tool.description, "parameters": tool.schema},
-    }
-    for tool in TOOLS
-)
+UNKNOWN_TOOL = "unknown_tool"
+"""What the record calls a tool whose name it cannot hold."""
 TOOL_KEYS = ToolCallKeyFactory("demo")
 
 
@@ -52,6 +48,17 @@ class Findings:
     """Why the model stopped early; what was found until then counts."""
 
 
+def offered_tools(sources: Sources) -> tuple[dict[str, Any], ...]:
+    """The tools as a model is told of them."""
+    return tuple(
+        {
+            "type": "function",
+            "function": {"name": tool.name, "description": tool.description, "parameters": tool.schema},
+        }
+        for tool in tools_for(sources)
+    )
+
+
 async def investigate(
     trip: Trip,
     conversation: Sequence[Message],
@@ -67,7 +74,7 @@ async def investigate(
     for _ in range(INVESTIGATION_ROUNDS_MAX):
         try:
             asked = [system(prompt), *conversation, *messages]
-            reply = await trip.ask(step, asked, tools=OFFERED_TOOLS, kind=kind)
+            reply = await trip.ask(step, asked, tools=offered_tools(trip.sources), kind=kind)
         except ModelFailed as failure:
             return Findings(tuple(messages), tuple(results), failure)
         if not reply.tool_calls:
@@ -91,32 +98,51 @@ async def _call_all(trip: Trip, calls: Sequence[ToolCall]) -> list[str]:
 
 async def call_tools(trip: Trip, calls: Sequence[ToolCall]) -> list[str]:
     """Results of calls made together, as JSON, or what went wrong as a typed error; only the run's end is raised."""
-    batch: dict[int, Call] = {}
-    answers: dict[int, str] = {}
-    for index, call in enumerate(calls):
-        try:
-            batch[index] = _governed(trip, call)
-        except UnknownTool as error:
-            answers[index] = _error_json(error)
-    results = await trip.harness.tools(trip.run, list(batch.values()))
-    answers |= {index: _answer(result) for index, result in zip(batch, results, strict=True)}
-    return [answers[index] for index in range(len(calls))]
+    results = await trip.harness.tools(trip.run, [_governed(trip, call) for call in calls])
+    return [_answer(trip, call, result) for call, result in zip(calls, results, strict=True)]
 
 
 def _governed(trip: Trip, call: ToolCall) -> Call:
-    """The call as the harness makes it; `UnknownTool` if there is no such tool."""
-    tool = find_tool(call.name)
+    """The call as the harness makes it; one of a tool that does not exist too, so that its refusal is recorded."""
+    fn: Callable[..., Any]
+    try:
+        tool = find_tool(call.name, trip.sources)
+        fn, name, effect = tool.bound(trip.sources), tool.name, tool.effect
+    except UnknownTool as error:
+        fn, name, effect = _raising(error), _recorded_name(call.name), None
     return Call(
-        fn=tool.bound(trip.sources),
-        name=tool.name,
+        fn=fn,
+        name=name,
         args=_arguments(call),
         call_id=_label(call.call_id),
         tool_key=_tool_key(trip, call.call_id),
-        effect=tool.effect,
+        effect=effect,
     )
 
 
-def _answer(result: ToolResult) -> str:
+def _raising(error: UnknownTool) -> Callable[..., Any]:
+    """What is called where no policy denies it."""
+
+    def call(run: RunContext, /, **arguments: Any) -> Any:
+        raise error
+
+    return call
+
+
+def _recorded_name(name: str) -> str:
+    try:
+        return check_tool_name("tool", name)
+    except InvalidInput:
+        return UNKNOWN_TOOL
+
+
+def _answer(trip: Trip, call: ToolCall, result: ToolResult) -> str:
+    if isinstance(result.error, ToolDenied):
+        # Of a tool that does not exist the model is told which ones do.
+        try:
+            find_tool(call.name, trip.sources)
+        except UnknownTool as error:
+            return _error_json(error)
     if result.error is None:
         return whole(json.dumps(result.value, ensure_ascii=False))
     if isinstance(result.error, TOOL_FAILURES):

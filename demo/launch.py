@@ -12,7 +12,7 @@ from starlette.applications import Starlette
 from demo.app import open_app
 from demo.offline_model import create_offline_model
 from demo.serving import serving
-from demo.settings import BadSetting, Settings, ledger_url, offline_provider, provider_from
+from demo.settings import BadSetting, Settings, ledger_url, offline_provider, prometheus_from, provider_from
 from harness import SystemWallClock
 from ledger import Ledger, LedgerReader
 from ledger.store.place import path_of
@@ -38,7 +38,14 @@ def demo_served(
             model_url = servers.enter_context(serving("the offline model", _offline_model))
             provider = offline_provider(model_url)
         console.print(f"· model    {provider.model} at {provider.base_url}", style="dim")
-        settings = Settings(data_folder, log_folder, db_url, provider, redis_url=os.environ.get("REDIS_URL") or None)
+        settings = Settings(
+            data_folder,
+            log_folder,
+            db_url,
+            provider,
+            redis_url=os.environ.get("REDIS_URL") or None,
+            prometheus_url=prometheus_from(),
+        )
         url = servers.enter_context(serving("the app", lambda: open_app(settings), port=port))
         console.print(f"· app      {url}, reading logs in {log_folder}", style="dim")
         yield url, ledger_file

@@ -7,7 +7,6 @@ import asyncio
 import json
 import sqlite3
 from collections.abc import Awaitable, Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import psutil
@@ -23,8 +22,8 @@ from demo.offline_model import MODEL_NAME
 from demo.prompts import WHOLE_MACHINE_CHECK
 from demo.router import Flow, Routed
 from demo.settings import NO_KEY, BadSetting
-from demo.tools import Sources
-from demo.tools.errors import FolderUnreadable, InvalidArguments, InvalidPattern, ResultTooLarge, failure_type
+from demo.tools import Sources, ToolError
+from demo.tools.errors import failure_type
 from harness import Harness, Limits
 from harness.adapters import openai as openai_adapter
 from harness.events import AttemptStarted
@@ -104,7 +103,7 @@ def agent_again(recording: Recording, turns: Sequence[Turn], **changes: Any) -> 
             made: dict[str, Any] = {
                 "harness": harness,
                 "chat": openai_adapter.Chat(client, _model_of(recording)),
-                "sources": Sources(Path()),
+                "sources": Sources.as_recorded(started.labels or {}),
                 "memory": RecordedMemory(turns),
                 "records": NoRecords(),
                 "graph": diagnosis_graph(),
@@ -181,7 +180,7 @@ def _named(base: type[Exception], *names: str) -> Errors:
 DECODE = {"router": _decoder(Routed), "model": _decoder(openai_adapter.ChatReply)}
 """What the models' replies are in the code."""
 ERRORS: Errors = {
-    **{kind.__name__: kind for kind in (FolderUnreadable, InvalidArguments, InvalidPattern, ResultTooLarge)},
+    **{kind.__name__: kind for kind in ToolError.__subclasses__()},
     **_named(psutil.Error, "NoSuchProcess", "ZombieProcess", "AccessDenied"),
     **_named(sqlite3.Error, "OperationalError", "DatabaseError"),
 }

@@ -44,6 +44,8 @@ class Settings:
     """Figures to look at instead of this machine's own."""
     redis_url: str | None = field(default=None, repr=False)
     """Where conversations are kept instead of a file; may hold a password."""
+    prometheus_url: str | None = field(default=None, repr=False)
+    """May hold a password."""
     limits: Limits = CHAT_LIMITS
     timeout_s: float = CHAT_TIMEOUT_S
     model_timeout_s: float = MODEL_TIMEOUT_S
@@ -77,18 +79,24 @@ def provider_from(environ: Mapping[str, str] = os.environ) -> Provider | None:
     key = environ.get("OPENAI_API_KEY") or NO_KEY
     if not (key.isascii() and key.isprintable()):
         raise BadSetting("OPENAI_API_KEY holds a character that no header can carry")
-    return Provider(_checked(base_url), key, model)
+    return Provider(_checked("OPENAI_BASE_URL", base_url, "https://api.example.com/v1"), key, model)
 
 
-def _checked(base_url: str) -> str:
+def prometheus_from(environ: Mapping[str, str] = os.environ) -> str | None:
+    """The Prometheus that PROMETHEUS_URL names, if it does."""
+    url = environ.get("PROMETHEUS_URL")
+    return _checked("PROMETHEUS_URL", url, "http://127.0.0.1:9090") if url else None
+
+
+def _checked(name: str, address: str, example: str) -> str:
     try:
-        url = urlsplit(base_url)
+        url = urlsplit(address)
         usable = url.scheme in {"http", "https"} and bool(url.hostname) and url.port != 0
     except ValueError:
         usable = False
     if not usable:
-        raise BadSetting(f"OPENAI_BASE_URL is {base_url!r}, which is no address like https://api.example.com/v1")
-    return base_url
+        raise BadSetting(f"{name} is {address!r}, which is no address like {example}")
+    return address
 
 
 def offline_provider(url: str) -> Provider:

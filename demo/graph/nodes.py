@@ -5,7 +5,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from demo.bounds import EVIDENCE_REPAIRS_MAX
 from demo.graph.fallback import plain_answer
 from demo.graph.state import COMPOSER, EVIDENCE_GUARD, EXECUTOR, FALLBACK, REPAIR, TO_FALLBACK, State, Step
-from demo.investigation import OFFERED_TOOLS, call_tools, investigate
+from demo.investigation import call_tools, investigate, offered_tools
 from demo.model import ModelFailed, Trip, json_in, system
 from demo.prompts import ANSWER, INVESTIGATE, PLAN, with_plan
 from demo.prompts import REPAIR as REPAIR_PROMPT
@@ -29,7 +29,7 @@ class Plan(BaseModel):
 async def planner(trip: Trip, state: State) -> Step:
     """A plan from the model; one that cannot be read is done without, since the question itself says enough."""
     try:
-        reply = await trip.ask("planner", [system(PLAN), *state["conversation"]], tools=OFFERED_TOOLS)
+        reply = await trip.ask("planner", [system(PLAN), *state["conversation"]], tools=offered_tools(trip.sources))
     except ModelFailed:
         return _fall_back(MODEL_FAILED)
     try:

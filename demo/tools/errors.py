@@ -8,30 +8,36 @@ class ToolError(DemoError):
     """A tool was asked for something that it cannot do; the model may ask again, better."""
 
     code = "tool_error"
+    failure = FailureType.BUSINESS_REJECTION
+    """How a run's record classifies it."""
 
 
 class InvalidArguments(ToolError):
     """The arguments do not match the tool's schema."""
 
     code = "invalid_arguments"
+    failure = FailureType.INVALID_ARGUMENTS
 
 
 class InvalidPattern(ToolError):
     """A pattern is not a regular expression that can be searched for in linear time."""
 
     code = "invalid_pattern"
+    failure = FailureType.INVALID_ARGUMENTS
 
 
 class FolderUnreadable(ToolError):
     """The folder that a tool reads is missing or closed to it."""
 
     code = "folder_unreadable"
+    failure = FailureType.NOT_FOUND
 
 
 class SnapshotUnreadable(ToolError):
     """The file that figures are read from is missing, or holds something else."""
 
     code = "snapshot_unreadable"
+    failure = FailureType.NOT_FOUND
 
 
 class UnknownTool(ToolError):
@@ -46,10 +52,34 @@ class ResultTooLarge(ToolError):
     code = "result_too_large"
 
 
+class PrometheusUnreachable(ToolError):
+    """Nothing answers at the address of Prometheus, or nothing that speaks HTTP."""
+
+    code = "prometheus_unreachable"
+    failure = FailureType.TRANSPORT
+
+
+class PrometheusTimedOut(ToolError):
+    """Prometheus did not answer in time."""
+
+    code = "prometheus_timed_out"
+    failure = FailureType.TIMEOUT
+
+
+class PrometheusRefused(ToolError):
+    """Prometheus says what is wrong with the question, or that it cannot answer it."""
+
+    code = "prometheus_refused"
+    failure = FailureType.REJECTED_REQUEST
+
+
+class PrometheusUnusable(ToolError):
+    """An answer that is none of Prometheus's, or longer than is read of one."""
+
+    code = "prometheus_unusable"
+    failure = FailureType.MALFORMED_REPLY
+
+
 def failure_type(error: BaseException) -> FailureType | None:
     """How a run's record classifies what a tool raised; None for anything else."""
-    if isinstance(error, InvalidArguments | InvalidPattern):
-        return FailureType.INVALID_ARGUMENTS
-    if isinstance(error, FolderUnreadable | SnapshotUnreadable):
-        return FailureType.NOT_FOUND
-    return FailureType.BUSINESS_REJECTION if isinstance(error, ToolError) else None
+    return error.failure if isinstance(error, ToolError) else None

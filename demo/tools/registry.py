@@ -1,72 +1,33 @@
 """The tools by name, with the arguments each accepts: what a model is offered, and what it may then call."""
 
+import inspect
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 
-from demo.bounds import (
-    LOG_MATCHES_SHOWN_MAX,
-    LOG_PATTERN_CHARS_MAX,
-    PROCESSES_SHOWN_MAX,
-    RUNBOOK_HITS_MAX,
-    TOOL_RESULT_BYTES_MAX,
+from demo.bounds import TOOL_RESULT_BYTES_MAX
+from demo.tools.arguments import (
+    Arguments,
+    HostMetricsArguments,
+    NoArguments,
+    PrometheusAlertsArguments,
+    QueryPrometheusArguments,
+    QueryPrometheusRangeArguments,
+    SearchLogsArguments,
+    SearchRunbooksArguments,
+    TopProcessesArguments,
 )
 from demo.tools.errors import InvalidArguments, ResultTooLarge, UnknownTool
-from demo.tools.figures import SECTIONS, Section
 from demo.tools.logs import search_logs
 from demo.tools.metrics import host_metrics, top_processes
+from demo.tools.prometheus import prometheus_alerts, query_prometheus, query_prometheus_range
 from demo.tools.runbooks import search_runbooks
+from demo.tools.sources import Sources
+from demo.tools.time_of_day import current_time
 from harness import RunContext, ToolRules
-
-BUNDLED_RUNBOOKS = Path(__file__).parent.parent / "runbooks"
-
-
-@dataclass(frozen=True, slots=True)
-class Sources:
-    """Where the tools look; the model cannot choose another place."""
-
-    log_folder: Path
-    runbook_folder: Path = BUNDLED_RUNBOOKS
-    metrics_snapshot: Path | None = None
-    """Figures of a machine at one moment, as a file; None for this machine, now."""
-
-
-class Arguments(BaseModel):
-    """Arguments as a model supplies them: nothing unknown, nothing converted."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-class HostMetricsArguments(Arguments):
-    sections: Annotated[list[Section], Field(min_length=1, max_length=len(SECTIONS))] = Field(
-        default=list(SECTIONS), description="What to measure; everything if left out."
-    )
-
-
-class TopProcessesArguments(Arguments):
-    sort_by: Literal["cpu", "memory"] = Field(default="memory", description="What to rank processes by.")
-    limit: int = Field(default=5, ge=1, le=PROCESSES_SHOWN_MAX, description="How many processes.")
-
-
-class SearchLogsArguments(Arguments):
-    pattern: str = Field(min_length=1, max_length=LOG_PATTERN_CHARS_MAX, description="What to find, in any case.")
-    regex: bool = Field(default=False, description="Whether the pattern is an RE2 regular expression.")
-    name_pattern: str = Field(
-        default="*",
-        min_length=1,
-        max_length=100,
-        description="Only files like this, for example `nginx*` or `*/error.log`.",
-    )
-    limit: int = Field(default=20, ge=1, le=LOG_MATCHES_SHOWN_MAX, description="How many lines to show.")
-
-
-class SearchRunbooksArguments(Arguments):
-    query: str = Field(min_length=1, max_length=500, description="What the trouble is, in plain words.")
-    limit: int = Field(default=2, ge=1, le=RUNBOOK_HITS_MAX, description="How many runbooks.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +37,11 @@ class Tool:
     name: str
     description: str
     arguments: type[Arguments]
-    function: Callable[..., Mapping[str, Any]]
-    folder: Callable[[Sources], Path] | None = None
-    """Which of the sources the function takes as `folder`, if any."""
-    snapshot: Callable[[Sources], Path | None] | None = None
-    """As `folder`, for `snapshot`."""
+    function: Callable[..., Any]
+    places: Callable[[Sources], Mapping[str, Any]] = lambda sources: {}
+    """What the function takes of the sources, by keyword."""
+    is_configured: Callable[[Sources], bool] = lambda sources: True
+    """Whether the sources have what it cannot do without; else it is not offered."""
     effect: Literal["read"] = "read"
 
     @property
@@ -88,31 +49,46 @@ class Tool:
         """JSON schema of the arguments."""
         return self.arguments.model_json_schema()
 
-    def bound(self, sources: Sources) -> Callable[..., Mapping[str, Any]]:
-        """`call(run, **arguments)`: checks the arguments, calls the function, checks the size of the result."""
+    def bound(self, sources: Sources) -> Callable[..., Any]:
+        """`call(run, **arguments)`: checks the arguments, calls the function, checks the size of the result.
+
+        It is asynchronous where the function is, so that the end of the run interrupts it.
+        """
+        places = self.places(sources)
+        if inspect.iscoroutinefunction(self.function):
+
+            async def call_async(run: RunContext, /, **arguments: Any) -> Mapping[str, Any]:
+                return self._sized(await self.function(run, **self._checked(arguments), **places))
+
+            return call_async
 
         def call(run: RunContext, /, **arguments: Any) -> Mapping[str, Any]:
-            try:
-                checked = self.arguments.model_validate(arguments)
-            except ValidationError as error:
-                raise InvalidArguments(_what_is_wrong(self.name, error)) from None
-            places: dict[str, Path | None] = {} if self.folder is None else {"folder": self.folder(sources)}
-            if self.snapshot is not None:
-                places["snapshot"] = self.snapshot(sources)
-            result = self.function(run, **dict(checked), **places)
-            size_bytes = len(json.dumps(result))
-            if size_bytes > TOOL_RESULT_BYTES_MAX:
-                raise ResultTooLarge(
-                    f"{self.name} found {size_bytes} bytes, more than {TOOL_RESULT_BYTES_MAX}; ask for less"
-                )
-            return result
+            return self._sized(self.function(run, **self._checked(arguments), **places))
 
         return call
+
+    def _checked(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            return dict(self.arguments.model_validate(arguments))
+        except ValidationError as error:
+            raise InvalidArguments(_what_is_wrong(self.name, error)) from None
+
+    def _sized(self, result: Mapping[str, Any]) -> Mapping[str, Any]:
+        size_bytes = len(json.dumps(result))
+        if size_bytes > TOOL_RESULT_BYTES_MAX:
+            raise ResultTooLarge(
+                f"{self.name} found {size_bytes} bytes, more than {TOOL_RESULT_BYTES_MAX}; ask for less"
+            )
+        return result
 
 
 def _what_is_wrong(tool: str, error: ValidationError) -> str:
     problems = [f"{'.'.join(map(str, fault['loc'])) or 'arguments'}: {fault['msg']}" for fault in error.errors()[:3]]
     return f"{tool} cannot be called so: {'; '.join(problems)}"
+
+
+def _has_prometheus(sources: Sources) -> bool:
+    return sources.prometheus_url is not None
 
 
 TOOLS: tuple[Tool, ...] = (
@@ -121,39 +97,76 @@ TOOLS: tuple[Tool, ...] = (
         "Live CPU, memory, swap, disk and load figures of this machine.",
         HostMetricsArguments,
         host_metrics,
-        snapshot=lambda sources: sources.metrics_snapshot,
+        places=lambda sources: {"snapshot": sources.metrics_snapshot},
     ),
     Tool(
         "top_processes",
         "The processes of this machine that use the most CPU or memory now.",
         TopProcessesArguments,
         top_processes,
-        snapshot=lambda sources: sources.metrics_snapshot,
+        places=lambda sources: {"snapshot": sources.metrics_snapshot},
     ),
     Tool(
         "search_logs",
         "Lines of this machine's log files that match a pattern, the newest first.",
         SearchLogsArguments,
         search_logs,
-        folder=lambda sources: sources.log_folder,
+        places=lambda sources: {"folder": sources.log_folder},
     ),
     Tool(
         "search_runbooks",
         "Sections of the runbooks that fit a trouble: what to check and what to do.",
         SearchRunbooksArguments,
         search_runbooks,
-        folder=lambda sources: sources.runbook_folder,
+        places=lambda sources: {"folder": sources.runbook_folder},
+    ),
+    Tool(
+        "current_time",
+        "The time of this machine now, in UTC and as its own clock shows it.",
+        NoArguments,
+        current_time,
+        places=lambda sources: {"clock": sources.clock},
+    ),
+    Tool(
+        "prometheus_alerts",
+        "The alerts that are active in Prometheus, those that fire first.",
+        PrometheusAlertsArguments,
+        prometheus_alerts,
+        places=lambda sources: {"url": sources.prometheus_url},
+        is_configured=_has_prometheus,
+    ),
+    Tool(
+        "query_prometheus",
+        "What a PromQL expression gives now, in Prometheus.",
+        QueryPrometheusArguments,
+        query_prometheus,
+        places=lambda sources: {"url": sources.prometheus_url},
+        is_configured=_has_prometheus,
+    ),
+    Tool(
+        "query_prometheus_range",
+        "How a PromQL expression went over a time, in Prometheus: each series with its extremes and its points.",
+        QueryPrometheusRangeArguments,
+        query_prometheus_range,
+        places=lambda sources: {"url": sources.prometheus_url, "clock": sources.clock},
+        is_configured=_has_prometheus,
     ),
 )
 
 
-READ_ONLY = ToolRules(effects={"read"}, name="read_only")
-"""The agent may look at the machine, and change nothing of it, whatever tools it is given."""
+READ_ONLY = ToolRules(allow={tool.name for tool in TOOLS}, effects={"read"}, name="read_only")
+"""The agent may look at the machine with these tools, and change nothing of it, whatever a model asks for."""
 
 
-def find_tool(name: str) -> Tool:
+def tools_for(sources: Sources) -> tuple[Tool, ...]:
+    """The tools that have what they need."""
+    return tuple(tool for tool in TOOLS if tool.is_configured(sources))
+
+
+def find_tool(name: str, sources: Sources) -> Tool:
     """The tool of that name, or `UnknownTool`, which names those that there are."""
-    for tool in TOOLS:
+    tools = tools_for(sources)
+    for tool in tools:
         if tool.name == name:
             return tool
-    raise UnknownTool(f"there is no tool {name[:64]!r}; there are {', '.join(tool.name for tool in TOOLS)}")
+    raise UnknownTool(f"there is no tool {name[:64]!r}; there are {', '.join(tool.name for tool in tools)}")

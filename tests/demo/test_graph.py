@@ -11,6 +11,8 @@ from demo.investigation import call_tools
 from demo.offline_model.server import reply_to
 from demo.offline_model.wire import Reply
 from demo.tools import TOOLS
+from demo.tools.errors import failure_type
+from harness import Harness
 from harness.adapters.openai import ToolCall
 from tests.demo.chats import DISKS, ask, limits, of_type, started, transitions
 from tests.demo.scripted_model import answering, calls, failing, failing_from, task_of
@@ -208,7 +210,39 @@ async def test_a_tool_that_would_write_is_denied_and_the_model_is_told(chatting,
     assert errors[0] == {"code": "tool_denied", "message": "read_only does not allow it: EFFECT_NOT_ALLOWED"}
     assert errors[1]["code"] == "unknown_tool"
     assert of_type(journal, run.run_id, "attempt.started") == []
-    assert [event.allowed for event in of_type(journal, run.run_id, "policy.decided")] == [False]
+    decided = of_type(journal, run.run_id, "policy.decided")
+    assert [(event.name, event.allowed, event.reason) for event in decided] == [
+        ("host_metrics", False, "EFFECT_NOT_ALLOWED"),
+        ("rm_rf", False, "TOOL_NOT_ALLOWED"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "recorded"),
+    [
+        ("rm -rf /", "rm -rf /"),
+        ("query_prometheus", "query_prometheus"),
+        ("x" * 500, "unknown_tool"),
+        ("", "unknown_tool"),
+        ("\udc00", "unknown_tool"),
+    ],
+)
+async def test_a_wrong_tool_name_is_told_to_the_model_recorded_and_charged_nothing(chatting, journal, name, recorded):
+    async with chatting() as agent, agent.run("s-1", "q") as run:
+        (text,) = await call_tools(agent.trip(run), [ToolCall("c", name, "{}")])
+    assert json.loads(text)["error"]["code"] == "unknown_tool"
+    (decided,) = of_type(journal, run.run_id, "policy.decided")
+    assert (decided.name, decided.allowed) == (recorded, False)
+    assert journal.state(run.run_id).usage.get("tool_calls", 0) == 0
+
+
+async def test_where_no_policy_is_asked_a_wrong_name_still_calls_nothing(chatting, journal):
+    async with chatting() as agent:
+        lax = replace(agent, harness=Harness(journal, classifiers=(failure_type,)))
+        async with lax.run("s-1", "q") as run:
+            (text,) = await call_tools(lax.trip(run), [ToolCall("c", "rm_rf", "{}")])
+    assert json.loads(text)["error"]["code"] == "unknown_tool"
+    assert [event.failure for event in of_type(journal, run.run_id, "attempt.failed")] == ["BUSINESS_REJECTION"]
 
 
 async def test_a_model_that_runs_in_a_circle_is_on_record_and_not_stopped_for_it(chatting, journal):  # SPEC D13

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from demo.tools.errors import FolderUnreadable
-from demo.tools.registry import BUNDLED_RUNBOOKS
 from demo.tools.runbooks import search_runbooks
+from demo.tools.sources import BUNDLED_RUNBOOKS
 
 
 @pytest.mark.parametrize(

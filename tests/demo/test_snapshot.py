@@ -32,7 +32,8 @@ def call(run, tmp_path):
     def call(tool, text, **arguments):
         path = tmp_path / "snapshot.json"
         path.write_text(text)
-        return find_tool(tool).bound(Sources(tmp_path, metrics_snapshot=path))(run, **arguments)
+        sources = Sources(tmp_path, metrics_snapshot=path)
+        return find_tool(tool, sources).bound(sources)(run, **arguments)
 
     return call
 
@@ -61,4 +62,4 @@ def test_a_file_that_is_no_snapshot_is_a_typed_error(call, text):
 def test_a_snapshot_that_is_missing_is_a_typed_error(run, tmp_path):
     sources = Sources(tmp_path, metrics_snapshot=tmp_path / "none")
     with pytest.raises(SnapshotUnreadable, match="cannot be read"):
-        find_tool("top_processes").bound(sources)(run)
+        find_tool("top_processes", sources).bound(sources)(run)

@@ -15,7 +15,8 @@ from tests.servers.postgres import free_port
 
 TIMEOUT_S = 30.0
 CONFIGURATION = """
-global: {{scrape_interval: 100ms, scrape_timeout: 100ms}}
+global: {{scrape_interval: 100ms, scrape_timeout: 100ms, evaluation_interval: 100ms}}
+rule_files: [rules.yml]
 scrape_configs:
   - job_name: tachograph
     static_configs: [{{targets: ["{target}"]}}]
@@ -46,11 +47,12 @@ class Prometheus:
 
 
 @contextmanager
-def scraping(target: str, folder: Path) -> Iterator[Prometheus]:
-    """A Prometheus that scrapes `/metrics` of HOST:PORT, until the block is left."""
+def scraping(target: str, folder: Path, rules: str = "groups: []") -> Iterator[Prometheus]:
+    """A Prometheus that scrapes `/metrics` of HOST:PORT, with these rules, until the block is left."""
     program = shutil.which("prometheus")
     assert program is not None, "Prometheus is missing: apt-get install prometheus"
     configuration = folder / "prometheus.yml"
+    (folder / "rules.yml").write_text(rules)
     configuration.write_text(CONFIGURATION.format(target=target))
     address = f"127.0.0.1:{free_port()}"
     paths = (f"--config.file={configuration}", f"--storage.tsdb.path={folder / 'data'}")

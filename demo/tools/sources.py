@@ -1,0 +1,35 @@
+"""Where the tools look: given when the app is opened, and never chosen by a model."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness import SystemWallClock
+from harness.clock import WallClock
+
+BUNDLED_RUNBOOKS = Path(__file__).parent.parent / "runbooks"
+PROMETHEUS_LABEL = "prometheus"
+CONFIGURED = "configured"
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """The places, and the clock; a tool whose place is not configured is not offered."""
+
+    log_folder: Path
+    runbook_folder: Path = BUNDLED_RUNBOOKS
+    metrics_snapshot: Path | None = None
+    """Figures of a machine at one moment, as a file; None for this machine, now."""
+    prometheus_url: str | None = field(default=None, repr=False)
+    """May hold a password."""
+    clock: WallClock = field(default_factory=SystemWallClock)
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """What is configured, for the record of a run: which tools its model was offered follows from it."""
+        return {} if self.prometheus_url is None else {PROMETHEUS_LABEL: CONFIGURED}
+
+    @classmethod
+    def as_recorded(cls, labels: Mapping[str, str]) -> "Sources":
+        """Sources with which a run is offered the tools that it was offered, but which lead nowhere."""
+        return cls(Path(), prometheus_url="http://recorded.invalid" if PROMETHEUS_LABEL in labels else None)
