@@ -11,7 +11,7 @@ ACTIVE_RUNS_MAX: Final = 8
 
 # What a run may use.
 CHAT_LIMITS: Final = Limits(
-    model_calls=12,
+    model_calls=16,
     tool_calls=24,
     per_tool={
         "host_metrics": 6,

@@ -1,18 +1,19 @@
 """One question to the model, across a boundary of the run; what can go wrong with a model is one error."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 import httpx2
 import openai
+import orjson
 
 from demo.errors import DemoError
 from demo.text import is_blank, whole
 from demo.tools import Sources
-from harness import FailureType, Harness, OperationKind, RunContext, TypedFailure
+from harness import FailureType, Harness, OperationKind, RunContext, TokenUsage, TypedFailure
 from harness.adapters.openai import Chat, ChatReply, ToolCall
 
 Message = dict[str, Any]
@@ -22,6 +23,15 @@ class ModelFailed(DemoError):
     """The model did not answer, or not in a way that can be used; the run goes on and may fall back."""
 
     code = "model_failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What the model picked where it had to choose, with what it cost."""
+
+    picked: str
+    reason: str
+    usage: TokenUsage | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +50,8 @@ class Trip:
     async def reply(self, run: RunContext, **asked: Any) -> ChatReply:
         """What the model says, as text that can be sent on; without tools to call, a text is due."""
         reply = sound(await self.chat(run, **asked))
+        if reply.refusal is not None:
+            raise TypedFailure(FailureType.BUSINESS_REJECTION, "the model refused", usage=reply.usage)
         if not asked.get("tools") and is_blank(reply.content or ""):
             raise TypedFailure(FailureType.MALFORMED_REPLY, "the reply has no text", usage=reply.usage)
         return reply
@@ -60,6 +72,25 @@ class Trip:
     async def text(self, step: str, messages: Sequence[Message]) -> str:
         """What the model writes where it has nothing to call; never blank."""
         return (await self.ask(step, messages)).content or ""
+
+    async def choose(
+        self, step: str, messages: Sequence[Message], *, field: str, among: Collection[str], kind: OperationKind
+    ) -> Choice:
+        """Which of the values the model gives to `field` of a JSON object; any other reply is a malformed one."""
+
+        async def pick(run: RunContext, **asked: Any) -> Choice:
+            reply = await self.reply(run, **asked)
+            said = _object(json_in(reply.content))
+            picked, reason = said.get(field), said.get("reason")
+            if not isinstance(picked, str) or picked not in among:
+                problem = f"the reply is not the JSON object that {step} asks for"
+                raise TypedFailure(FailureType.MALFORMED_REPLY, problem, usage=reply.usage)
+            return Choice(picked, reason if isinstance(reason, str) else "", reply.usage)
+
+        args = {"messages": messages}
+        with model_failures(step):
+            choice: Choice = await self.harness.model(self.run, step, pick, args=args, kind=kind, model=self.chat.model)
+        return choice
 
 
 @contextmanager
@@ -100,6 +131,14 @@ def json_in(text: str | None) -> str:
     """The JSON object in a reply, which many models put between words or marks of their own."""
     text = text or ""
     return text[text.find("{") : text.rfind("}") + 1]
+
+
+def _object(text: str) -> Mapping[str, Any]:
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        value = None
+    return value if isinstance(value, dict) else {}
 
 
 def system(text: str) -> Message:

@@ -17,10 +17,12 @@ from demo.ai_ops import asked_of, check_machine
 from demo.chat import TURNS_REMEMBERED, UNAVAILABLE, answer_question
 from demo.errors import DemoError
 from demo.graph import diagnosis_graph
+from demo.graph.state import SEMANTIC_GUARD
 from demo.memory import Turn, cut
+from demo.model import Choice
 from demo.offline_model import MODEL_NAME
 from demo.prompts import WHOLE_MACHINE_CHECK
-from demo.router import Flow, Routed
+from demo.router import Flow
 from demo.settings import NO_KEY, BadSetting
 from demo.tools import Sources, ToolError
 from demo.tools.errors import failure_type
@@ -177,7 +179,7 @@ def _named(base: type[Exception], *names: str) -> Errors:
     return {name: type(name, (base,), {}) for name in names}
 
 
-DECODE = {"router": _decoder(Routed), "model": _decoder(openai_adapter.ChatReply)}
+DECODE = {"router": _decoder(Choice), SEMANTIC_GUARD: _decoder(Choice), "model": _decoder(openai_adapter.ChatReply)}
 """What the models' replies are in the code."""
 ERRORS: Errors = {
     **{kind.__name__: kind for kind in ToolError.__subclasses__()},

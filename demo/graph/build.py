@@ -16,6 +16,7 @@ from demo.graph.state import (
     EXECUTOR,
     FALLBACK,
     PLANNER,
+    SEMANTIC_GUARD,
     GraphAnswer,
     State,
     Step,
@@ -32,7 +33,8 @@ Graph = CompiledStateGraph[State, Trip, State, State]
 # Each node, and where it may lead.
 NODES: dict[str, tuple[Node, tuple[str, ...]]] = {
     PLANNER: (nodes.planner, (EXECUTOR, FALLBACK)),
-    EXECUTOR: (nodes.executor, (EVIDENCE_GUARD, FALLBACK)),
+    EXECUTOR: (nodes.executor, (SEMANTIC_GUARD, FALLBACK)),
+    SEMANTIC_GUARD: (nodes.semantic_guard, (EVIDENCE_GUARD, FALLBACK)),
     EVIDENCE_GUARD: (nodes.evidence_guard, (COMPOSER, EXECUTOR, FALLBACK)),
     COMPOSER: (nodes.composer, (FALLBACK, END)),
     FALLBACK: (nodes.fallback, (END,)),

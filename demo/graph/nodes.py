@@ -1,13 +1,23 @@
-"""The five nodes. Each gets its trip in a scope of its own, and says what to do next; none catches the run's end."""
+"""The six nodes. Each gets its trip in a scope of its own, and says what to do next; none catches the run's end."""
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from demo.bounds import EVIDENCE_REPAIRS_MAX
 from demo.graph.fallback import plain_answer
-from demo.graph.state import COMPOSER, EVIDENCE_GUARD, EXECUTOR, FALLBACK, REPAIR, TO_FALLBACK, State, Step
+from demo.graph.state import (
+    COMPOSER,
+    EVIDENCE_GUARD,
+    EXECUTOR,
+    FALLBACK,
+    REPAIR,
+    SEMANTIC_GUARD,
+    TO_FALLBACK,
+    State,
+    Step,
+)
 from demo.investigation import call_tools, investigate, offered_tools
 from demo.model import ModelFailed, Trip, json_in, system
-from demo.prompts import ANSWER, INVESTIGATE, PLAN, with_plan
+from demo.prompts import ANSWER, INVESTIGATE, JUDGE, PLAN, with_plan
 from demo.prompts import REPAIR as REPAIR_PROMPT
 from demo.rules.results import parse_result
 from harness import OperationKind, RunContext
@@ -15,6 +25,7 @@ from harness.adapters.openai import ToolCall
 
 MODEL_FAILED = "MODEL_FAILED"
 NO_EVIDENCE = "NO_EVIDENCE"
+RELEVANT = "RELEVANT"
 
 
 class Plan(BaseModel):
@@ -51,13 +62,33 @@ async def executor(trip: Trip, state: State) -> Step:
     changes = {"messages": state["messages"] + found.messages, "results": state["results"] + found.results}
     if found.failure is not None:
         return _fall_back(MODEL_FAILED, **changes)
-    return Step(EVIDENCE_GUARD, changes=changes)
+    return Step(SEMANTIC_GUARD, changes=changes)
+
+
+async def semantic_guard(trip: Trip, state: State) -> Step:
+    """Is the evidence about what was asked? The model judges, asked at most twice; unjudged, no answer is made of it.
+
+    Where there is no evidence, there is nothing to judge.
+    """
+    if not _evidence_count(state):
+        return Step(EVIDENCE_GUARD, changes={"is_relevant": False})
+    try:
+        judged = await trip.choose(
+            SEMANTIC_GUARD,
+            [system(JUDGE), *state["conversation"], *state["messages"]],
+            field="verdict",
+            among=(RELEVANT, "IRRELEVANT"),
+            kind=OperationKind.SEMANTIC_GUARD,
+        )
+    except ModelFailed:
+        return _fall_back(MODEL_FAILED)
+    return Step(EVIDENCE_GUARD, changes={"is_relevant": judged.picked == RELEVANT})
 
 
 async def evidence_guard(trip: Trip, state: State) -> Step:
-    """Is there any evidence? If not, one more look; then the fallback."""
-    counts = {"evidence_count": sum(result.evidence_count for result in state["results"])}
-    if await trip.harness.guard(trip.run, EVIDENCE_GUARD, _has_evidence, args=counts):
+    """Is there any evidence, and is it relevant? If not, one more look; then the fallback."""
+    known = {"evidence_count": _evidence_count(state), "is_relevant": state["is_relevant"]}
+    if await trip.harness.guard(trip.run, EVIDENCE_GUARD, _has_evidence, args=known):
         return Step(COMPOSER)
     if state["repair_count"] < EVIDENCE_REPAIRS_MAX:
         return Step(EXECUTOR, REPAIR, {"repair_count": state["repair_count"] + 1})
@@ -85,8 +116,12 @@ async def fallback(trip: Trip, state: State) -> Step:
     return Step(None, changes={"answer": plain_answer(state["failure"], results), "degraded": True})
 
 
-def _has_evidence(run: RunContext, evidence_count: int) -> bool:
-    return evidence_count > 0
+def _evidence_count(state: State) -> int:
+    return sum(result.evidence_count for result in state["results"])
+
+
+def _has_evidence(run: RunContext, evidence_count: int, is_relevant: bool) -> bool:
+    return evidence_count > 0 and is_relevant
 
 
 def _fall_back(failure: str, **changes: object) -> Step:

@@ -9,6 +9,7 @@ from demo.rules.results import Result
 
 PLANNER = "planner"
 EXECUTOR = "executor"
+SEMANTIC_GUARD = "semantic_guard"
 EVIDENCE_GUARD = "evidence_guard"
 COMPOSER = "composer"
 FALLBACK = "fallback"
@@ -27,6 +28,8 @@ class State(TypedDict):
     messages: tuple[Message, ...]
     """Tool calls and their answers, as the model reads them."""
     results: tuple[Result, ...]
+    is_relevant: bool
+    """Whether the results are about what was asked, as the semantic guard judged."""
     repair_count: int
     left: str | None
     """The node that was left last; None at the entry."""
@@ -62,6 +65,7 @@ def first_state(conversation: tuple[Message, ...]) -> State:
         plan=(),
         messages=(),
         results=(),
+        is_relevant=False,
         repair_count=0,
         left=None,
         cause=NEXT,

@@ -13,6 +13,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from demo.offline_model import answers, tasks
+from demo.offline_model.faults import Faults, faulty
 from demo.offline_model.wire import MODEL_NAME, ChatRequest, Message, Reply, WantedCall, completion, error_body
 from demo.rules.results import Result, parse_result
 from demo.rules.topics import subject_of
@@ -23,8 +24,8 @@ CALLS_PER_REPLY_MAX: Final = 8
 TASK_PREFIX = "Task: "
 
 
-def create_offline_model(clock: WallClock) -> Starlette:
-    """The application; it keeps nothing from one request to the next but a counter."""
+def create_offline_model(clock: WallClock, *, faults: Faults | None = None) -> Starlette:
+    """The application; it keeps nothing from one request to the next but a counter. `faults` are for tests."""
     numbers = itertools.count(1)
 
     async def chat_completions(request: Request) -> Response:
@@ -41,9 +42,9 @@ def create_offline_model(clock: WallClock) -> Starlette:
             return _refused(404, unknown, param="model", code="model_not_found")
         if asked.stream:
             return _refused(400, "This model does not stream.", param="stream", code="unsupported_value")
-        return JSONResponse(
-            completion(asked, reply_to(asked), number=next(numbers), created_s=clock.now_us() // 1_000_000)
-        )
+        answer = completion(asked, reply_to(asked), number=next(numbers), created_s=clock.now_us() // 1_000_000)
+        due = None if faults is None else faults(_task(asked))
+        return JSONResponse(answer) if due is None else faulty(due, answer, clock)
 
     async def models(_: Request) -> Response:
         model = {"id": MODEL_NAME, "object": "model", "created": 0, "owned_by": "tachograph-demo"}
@@ -72,6 +73,8 @@ def reply_to(request: ChatRequest) -> Reply:
         return Reply(tasks.route(subject))
     if task == "plan":
         return Reply(tasks.plan(subject, request.offered))
+    if task == "judge":
+        return Reply(tasks.judge(subject, results))
     if task in {"investigate", "repair"}:
         made = {(call.function.name, call.function.arguments) for m in request.messages for call in m.tool_calls}
         calls = _unmade(tasks.next_calls(subject, results, repair=task == "repair"), made, request.offered)

@@ -25,6 +25,19 @@ def plan(subject: Subject, offered: frozenset[str]) -> str:
     return _json({"goal": goal, "steps": [call.purpose for call in calls]})
 
 
+def judge(subject: Subject, results: Sequence[Result]) -> str:
+    """RELEVANT or IRRELEVANT, as one JSON object: figures of other things than those asked about are no evidence."""
+    sections = {section for topic in subject.topics for section in topic.sections}
+
+    def is_relevant(result: Result) -> bool:
+        return result.ok and (result.tool != "host_metrics" or not sections or bool(sections & result.value.keys()))
+
+    about = sorted({result.tool for result in results if is_relevant(result)})
+    if not about:
+        return _json({"verdict": "IRRELEVANT", "reason": "no result is about what was asked"})
+    return _json({"verdict": "RELEVANT", "reason": f"{listed(about)} looked at what was asked about"})
+
+
 def next_calls(subject: Subject, results: Sequence[Result], *, repair: bool) -> Iterator[WantedCall]:
     """What to call now, in the light of what was already called; nothing more once the evidence is there."""
     if repair:

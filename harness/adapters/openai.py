@@ -41,6 +41,8 @@ class ChatReply:
     finish_reason: str | None
     usage: TokenUsage | None
     """None where the provider reported none: unknown, not 0."""
+    refusal: str | None = None
+    """Why the model would not answer, in its words."""
 
 
 def make_async_client(
@@ -99,12 +101,14 @@ def _reply(completion: Any, used: TokenUsage | None) -> ChatReply:
         if call.type == "function"
     )
     content, finish_reason = choice.message.content, choice.finish_reason
+    refusal = getattr(choice.message, "refusal", None)
     return ChatReply(
         model=_text(completion.model),
         content=None if content is None else _text(content),
         tool_calls=calls,
         finish_reason=None if finish_reason is None else _text(finish_reason),
         usage=used,
+        refusal=_text(refusal) if refusal else None,
     )
 
 

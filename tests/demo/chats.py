@@ -1,7 +1,8 @@
 """An agent for tests: the real graph and tools over a model on a real socket, and what its journal holds."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,14 +35,30 @@ async def agent_over(
     journal: MemoryJournal, folder: Path, open_model: OpenApp, **settings: Any
 ) -> AsyncIterator[Agent]:
     """An agent that asks the model which `open_model` opens, and looks at one log file in `folder`."""
+    with serving("model", open_model) as url:
+        async with agent_at(journal, folder, url, **settings) as agent:
+            yield agent
+
+
+@asynccontextmanager
+async def agent_at(
+    journal: MemoryJournal,
+    folder: Path,
+    model_url: str,
+    *,
+    model_timeout_s: float = 10,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    **settings: Any,
+) -> AsyncIterator[Agent]:
+    """An agent that asks the model at this address; `sleep` is how it waits between two attempts."""
     (folder / "logs").mkdir()
     (folder / "logs" / "app.log").write_text("kernel: No space left on device\n")
-
-    with serving("model", open_model) as url:
-        async with openai_adapter.make_async_client(base_url=f"{url}/v1", api_key="k", timeout_s=10) as client:
-            memory = SqliteMemory(folder / "memory.db", SystemWallClock())
+    classifiers = (openai_adapter.classify, failure_type)
+    client = openai_adapter.make_async_client(base_url=f"{model_url}/v1", api_key="k", timeout_s=model_timeout_s)
+    async with client:
+        with closing(SqliteMemory(folder / "memory.db", SystemWallClock())) as memory:
             yield Agent(
-                harness=Harness(journal, classifiers=(openai_adapter.classify, failure_type), policies=(READ_ONLY,)),
+                harness=Harness(journal, classifiers=classifiers, policies=(READ_ONLY,), sleep=sleep),
                 chat=openai_adapter.Chat(client, MODEL_NAME),
                 sources=Sources(folder / "logs"),
                 memory=memory,
@@ -49,7 +66,6 @@ async def agent_over(
                 graph=diagnosis_graph(),
                 **settings,
             )
-            memory.close()
 
 
 async def ask(agent: Agent, question: str, session_id: str = "s-1", **settings: Any) -> ChatAnswer:

@@ -12,6 +12,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from demo.offline_model import create_offline_model
+from demo.offline_model.faults import Faults
 from demo.offline_model.server import reply_to
 from demo.offline_model.wire import ChatRequest, Reply, WantedCall, completion
 from demo.serving import OpenApp
@@ -57,6 +58,16 @@ def answering(answer: Callable[[ChatRequest], Reply | int | bytes], *, delay_s: 
         # The first route that fits is taken; all but the chat is the offline model's own.
         own = create_offline_model(SystemWallClock()).routes
         yield Starlette(routes=[Route("/v1/chat/completions", chat, methods=["POST"]), *own])
+
+    return opened
+
+
+def with_faults(faults: Faults) -> OpenApp:
+    """The offline model with its fault modes."""
+
+    @asynccontextmanager
+    async def opened() -> AsyncIterator[Starlette]:
+        yield create_offline_model(SystemWallClock(), faults=faults)
 
     return opened
 

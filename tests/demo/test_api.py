@@ -64,7 +64,8 @@ def test_the_trace_of_the_run_id_in_the_answer_is_exactly_that_run(app):  # SPEC
     )
     assert trace["run"]["query"] == DISKS
     assert trace["run"]["orchestrationTrace"]["finalNode"] == "composer"
-    assert [step["name"] for step in trace["agentSteps"]] == ["router", "planner", "executor", "executor", "composer"]
+    steps = ["router", "planner", "executor", "executor", "semantic_guard", "composer"]
+    assert [step["name"] for step in trace["agentSteps"]] == steps
     assert {tool["toolName"] for tool in trace["toolInvocations"]} == {"host_metrics", "search_logs", "search_runbooks"}
 
 
@@ -288,7 +289,7 @@ def test_a_router_that_fails_once_is_one_step_with_two_attempts(tmp_path):  # SP
         trace = app.trace(app.chat(DISKS).json()["data"])
     router = trace["agentSteps"][0]
     assert (router["name"], router["attemptCount"], router["status"]) == ("router", 2, "SUCCESS")
-    assert trace["run"]["usage"]["modelCalls"] == 6
+    assert trace["run"]["usage"]["modelCalls"] == 7
 
 
 def test_the_shipped_client_sends_one_request_for_each_recorded_attempt(tmp_path):  # SPEC H7, CASES 13

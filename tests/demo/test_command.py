@@ -215,7 +215,7 @@ def test_without_a_single_log_file_the_demonstration_still_holds(perform_run, lo
     (logs / "app.log").unlink()
     code, out, problem = perform_run()
     assert (code, problem) == (0, "")
-    assert "→ executor → evidence_guard → composer" in out
+    assert "→ executor → semantic_guard → evidence_guard → composer" in out
 
 
 def test_a_port_that_is_taken_is_said_in_one_line(tmp_path, logs, capsys):

@@ -17,6 +17,8 @@ from harness.adapters.openai import ToolCall
 from tests.demo.chats import DISKS, ask, limits, of_type, started, transitions
 from tests.demo.scripted_model import answering, calls, failing, failing_from, task_of
 
+LOOKING = {"investigate", "repair"}
+
 
 async def test_a_complex_question_goes_from_planner_to_composer(chatting, journal):  # SPEC R11
     async with chatting() as agent:
@@ -24,7 +26,8 @@ async def test_a_complex_question_goes_from_planner_to_composer(chatting, journa
     assert transitions(journal, answer.run_id) == [
         (None, "planner", "NEXT"),
         ("planner", "executor", "NEXT"),
-        ("executor", "evidence_guard", "NEXT"),
+        ("executor", "semantic_guard", "NEXT"),
+        ("semantic_guard", "evidence_guard", "NEXT"),
         ("evidence_guard", "composer", "NEXT"),
     ]
     (finished,) = of_type(journal, answer.run_id, "graph.finished")
@@ -85,14 +88,45 @@ async def test_the_second_question_is_understood_by_the_first(chatting):  # SPEC
 async def test_missing_evidence_is_repaired_once_by_looking_wider(chatting, journal):
     async with chatting() as agent:
         answer = await ask(agent, "find `zebra unicorn` in the logs")
-    assert transitions(journal, answer.run_id)[2:5] == [
-        ("executor", "evidence_guard", "NEXT"),
+    assert transitions(journal, answer.run_id)[2:6] == [
+        ("executor", "semantic_guard", "NEXT"),
+        ("semantic_guard", "evidence_guard", "NEXT"),
         ("evidence_guard", "executor", "REPAIR"),
-        ("executor", "evidence_guard", "NEXT"),
+        ("executor", "semantic_guard", "NEXT"),
     ]
     assert answer.text.startswith("It is not in the logs.")
     kinds = {event.operation for event in of_type(journal, answer.run_id, "attempt.started")}
     assert "EVIDENCE_REPAIR" in kinds
+
+
+async def test_evidence_about_something_else_is_repaired_once_like_none(chatting, journal):
+    def stray(request):
+        metrics = calls(("host_metrics", {"sections": ["load"]}))
+        has_called = any(message.role == "tool" for message in request.messages)
+        if task_of(request) == "investigate":
+            return Reply("enough") if has_called else metrics
+        return Reply("I looked.") if task_of(request) == "repair" else reply_to(request)
+
+    async with chatting(answering(stray)) as agent:
+        answer = await ask(agent, DISKS)
+    assert [to for _, to, _ in transitions(journal, answer.run_id)] == [
+        "planner",
+        *["executor", "semantic_guard", "evidence_guard"] * 2,
+        "fallback",
+    ]
+    assert of_type(journal, answer.run_id, "graph.finished")[0].reason == "NO_EVIDENCE"
+    assert {event.operation for event in started(journal, answer.run_id, "/model/semantic_guard/")} == {
+        "SEMANTIC_GUARD"
+    }
+
+
+async def test_where_nothing_was_found_nobody_is_asked_to_judge_it(chatting, journal):
+    async with chatting(
+        answering(lambda request: Reply("no") if task_of(request) in LOOKING else reply_to(request))
+    ) as a:
+        answer = await ask(a, DISKS)
+    assert "semantic_guard" in {to for _, to, _ in transitions(journal, answer.run_id)}
+    assert started(journal, answer.run_id, "/model/semantic_guard/") == []
 
 
 async def test_evidence_that_is_still_missing_leads_to_the_fallback(chatting, journal):

@@ -10,6 +10,7 @@ from rich.console import Console
 from demo import investigation
 from demo.commands import replay
 from demo.graph import build, nodes
+from demo.offline_model.faults import Fault
 from demo.offline_model.server import reply_to
 from demo.replaying import execute_again
 from demo.serving import serving
@@ -19,7 +20,7 @@ from ledger import Ledger
 from tests.demo.apps import app_served
 from tests.demo.chats import DISKS, limits
 from tests.demo.conftest import offline_model
-from tests.demo.scripted_model import answering, failing
+from tests.demo.scripted_model import answering, failing, with_faults
 from tests.demo.test_disconnect import CHAT_BODY, send, wait_for
 
 
@@ -70,12 +71,20 @@ def again(folder, run):
 
 
 SLOW = answering(reply_to, delay_s=0.3)
+
+
+def refusing_to_judge(task: str | None) -> Fault | None:
+    return Fault.REFUSAL if task == "judge" else None
+
+
 NOWHERE = "http://127.0.0.1:9"
 FOLLOW_UP = chat("And what do its logs say?")
 SCENARIOS = {
     "a conversation and a check": ([chat("What is swap?"), chat(), FOLLOW_UP, check], {}, ["SUCCESS"] * 4),
     "a conversation that was cleared": ([chat(), clear, FOLLOW_UP], {}, ["SUCCESS"] * 2),
     "a router that is tried again": ([chat()], {"open_model": failing(503)}, ["SUCCESS"]),
+    "a judge that is tried again": ([chat()], {"open_model": failing(0, 0, 0, 0, 500)}, ["SUCCESS"]),
+    "a judge that refuses": ([chat()], {"open_model": with_faults(refusing_to_judge)}, ["SUCCESS"]),
     "a model that is away": ([chat(), check], {"is_away": True}, ["SUCCESS", "FAILED"]),
     "a client that leaves": ([leave], {"open_model": SLOW}, ["CANCELLED"]),
     "a request to cancel": ([cancel], {"open_model": SLOW}, ["CANCELLED"]),
@@ -131,8 +140,8 @@ def test_a_further_call_of_a_tool_is_an_extra_boundary(one_run, monkeypatch):
     monkeypatch.setitem(build.NODES, "composer", (composer, build.NODES["composer"][1]))
     done = again(*one_run)
     assert done.divergence.kind is Kind.EXTRA
-    assert "composer.4/batch/tools/1/1, not let through" in str(done)
-    assert "recorded: reservation.granted composer.4/model/composer/1/1" in str(done)
+    assert "composer.5/batch/tools/1/1, not let through" in str(done)
+    assert "recorded: reservation.granted composer.5/model/composer/1/1" in str(done)
 
 
 def test_the_command_says_the_verdict_by_its_exit_code(one_run, monkeypatch, capsys):

@@ -89,7 +89,7 @@ def test_a_run_is_one_line_that_a_program_can_read(told):
     (asked, _), (trace, _), _ = told
     line = run_line(trace, "http://x/trace")
     assert line == (
-        f"run sessionId={asked.session_id} runId={asked.run_id} status=SUCCESS steps=5 tools=3 trace=http://x/trace"
+        f"run sessionId={asked.session_id} runId={asked.run_id} status=SUCCESS steps=6 tools=3 trace=http://x/trace"
     )
 
 
@@ -97,7 +97,8 @@ def test_a_trace_is_shown_with_question_verdict_steps_tools_and_answer(told, cap
     _, (trace, _), _ = told
     show_trace(Console(width=120), trace, "http://x/trace")
     out = capsys.readouterr().out
-    for text in (DISKS, "SUCCESS · CHAT_GRAPH", "planner → executor → evidence_guard → composer", "● router"):
+    way = "planner → executor → semantic_guard → evidence_guard → composer"
+    for text in (DISKS, "SUCCESS · CHAT_GRAPH", way, "● router"):
         assert text in out
     assert "▪ host_metrics" in out
     assert "kernel: No space left on device" in out
