@@ -10,7 +10,8 @@ from harness.content import SealedContent
 from harness.errors import AlreadyTerminated, IllegalEvent, LedgerUnavailable
 from harness.events import ACCEPTED_AFTER_TERMINATION, Event
 from harness.journal import Permit, Recorded, Submission
-from harness.state import RUNNING, RunState, evolve
+from harness.promise import Promise
+from harness.state import RUNNING, RunState, evolve_all
 
 
 class _Unbounded:
@@ -27,8 +28,7 @@ class MemoryJournal:
     def __init__(self) -> None:
         self.fail_with: LedgerUnavailable | None = None
         self.contents: dict[str, SealedContent] = {}
-        self._permit: Future[Permit] = Future()
-        self._permit.set_result(_Unbounded())
+        self._permit: Future[Permit] = Promise.kept(_Unbounded())
         # A collection may come while this thread has it, and end another run.
         self._lock = threading.RLock()
         self._events: dict[str, list[Event]] = {}
@@ -50,16 +50,15 @@ class MemoryJournal:
         return self._permit
 
     def submit(self, submission: Submission) -> Future[Recorded]:
-        future: Future[Recorded] = Future()
         try:
-            recorded = self._store(submission)
+            recorded, state = self._store(submission)
         except (LedgerUnavailable, AlreadyTerminated, IllegalEvent) as error:
-            future.set_exception(error)
-        else:
-            future.set_result(recorded)
-            if any(event.type == "cancellation.requested" for event in submission.events):
-                self._tell(submission.run_id)
-        return future
+            failed: Future[Recorded] = Promise()
+            failed.set_exception(error)
+            return failed
+        if state.cancel_requested is not None:
+            self._tell(submission.run_id)
+        return Promise.kept(recorded)
 
     def watch(self, run_id: str, on_request: Callable[[str], object]) -> Callable[[], None]:
         key = object()
@@ -85,7 +84,8 @@ class MemoryJournal:
         for on_request in told:
             on_request(state.cancel_requested)
 
-    def _store(self, submission: Submission) -> Recorded:
+    def _store(self, submission: Submission) -> tuple[Recorded, RunState]:
+        """Where the events are, and what their run adds up to."""
         run_id = submission.run_id
         with self._lock:
             if self.fail_with is not None:
@@ -96,9 +96,7 @@ class MemoryJournal:
             state = self._states.get(run_id)
             if state is not None and state.outcome != RUNNING and not _is_late(submission):
                 raise AlreadyTerminated(run_id, outcome=state.outcome, reason=state.reason or state.outcome)
-            for event in submission.events:
-                state = evolve(state, event)
-            assert state is not None, "a submission has at least one event"
+            state = evolve_all(state, submission.events)
             self._broken.discard(run_id)
             self._states[run_id] = state
             stored = self._events.setdefault(run_id, [])
@@ -107,7 +105,7 @@ class MemoryJournal:
                 self.contents[content.digest] = content
             last_seq = len(stored)
             # Nobody can change the past in here, so the place of an event is link enough.
-            return Recorded(last_seq - len(submission.events) + 1, last_seq, last_seq.to_bytes(32))
+            return Recorded(last_seq - len(submission.events) + 1, last_seq, last_seq.to_bytes(32)), state
 
 
 def _is_late(submission: Submission) -> bool:

@@ -15,12 +15,12 @@ from typing import Any
 
 from harness.errors import LedgerUnavailable
 from harness.journal import Permit, Recorded, Submission
+from harness.promise import Promise
 from ledger.failpoints import reached
 from ledger.lanes import Lanes, Waiting, answer, lost_before, refused_in_child
 from ledger.measures import Measures, Meter
 from ledger.permits import Permits
 from ledger.prepared import prepare
-from ledger.promise import Promise
 from ledger.requests import OnRequest, Requests
 
 log = logging.getLogger(__name__)

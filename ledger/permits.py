@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from harness.errors import LedgerUnavailable
 from harness.journal import Permit
+from harness.promise import Promise
 from ledger.measures import Load
 
 
@@ -57,18 +58,16 @@ class Permits:
 
     def request(self, timeout_s: float) -> Future[Permit]:
         """A permit, now or within `timeout_s`; else the future fails with `LedgerUnavailable`."""
-        future: Future[Permit] = Future()
         with self._lock:
-            if not self._closed and (self._waiters or not self._has_room()):
+            if not self._closed and not self._waiters and self._has_room():
+                self._granted += 1
+                return Promise.kept(_Granted(self))
+            future: Future[Permit] = Future()
+            if not self._closed:
                 self._waiters.append(_Waiter(future, timeout_s, time.monotonic() + timeout_s))
                 self._watch_waiters()
                 return future
-            if not self._closed:
-                self._granted += 1
-        if self._closed:
-            future.set_exception(LedgerUnavailable("the ledger is closed"))
-        else:
-            future.set_result(_Granted(self))
+        future.set_exception(LedgerUnavailable("the ledger is closed"))
         return future
 
     def give_back(self) -> None:

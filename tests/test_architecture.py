@@ -40,6 +40,7 @@ LEDGER_MAY_IMPORT_OF_HARNESS = {
     "events",
     "ids",
     "journal",
+    "promise",
     "recording",
     "state",
 }

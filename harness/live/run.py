@@ -25,8 +25,9 @@ from harness.journal import Journal, Recorded, Submission
 from harness.lifecycle import Outcome, Stop, Termination
 from harness.live.author import Author
 from harness.live.ordinals import Ordinals
+from harness.promise import Promise
 from harness.redaction import Captured
-from harness.state import RunState, begin, evolve
+from harness.state import RunState, evolve_all
 
 log = logging.getLogger(__name__)
 
@@ -122,9 +123,7 @@ class LiveRun(Author):
         if self.failure is not None and not resumes:
             lost = self.failure
             raise LedgerUnavailable(lost.problem if isinstance(lost, LedgerUnavailable) else str(lost)) from lost
-        state = self._durable if resumes else self._state
-        for event in events:
-            state = evolve(state, event) if state is not None else begin(event)
+        state = evolve_all(self._durable if resumes else self._state, events)
         submission = Submission(self.session_id, self.run_id, events, contents, resumes, is_awaited)
         try:
             submitted = self._journal.submit(submission)
@@ -139,7 +138,7 @@ class LiveRun(Author):
         if submitted.done() and _problem_of(submitted) is None:
             self._durable, self._stored = state, number
             return submitted
-        known: Future[Recorded] = Future()
+        known: Promise[Recorded] = Promise()
         submitted.add_done_callback(lambda done: self._acknowledge(done, number, state, known))
         return known
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from harness import events as e
@@ -21,10 +21,17 @@ def begin(event: e.Event) -> RunState:
 
 def evolve(state: RunState | None, event: e.Event) -> RunState:
     """The state after `event`, beside `state` as it was; `IllegalEvent` if it cannot come here (SPEC E6)."""
+    return evolve_all(state, (event,))
+
+
+def evolve_all(state: RunState | None, events: Sequence[e.Event]) -> RunState:
+    """The state after all of `events`, at least one, as `evolve` would give it one by one, with a single copy."""
     if state is None:
-        return begin(event)
-    evolved = state.copy()
-    advance(evolved, event)
+        evolved, events = begin(events[0]), events[1:]
+    else:
+        evolved = state.copy()
+    for event in events:
+        advance(evolved, event)
     return evolved
 
 

@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+from collections import OrderedDict, UserDict
 from pathlib import Path
+from types import MappingProxyType
 
 import orjson
 import pytest
@@ -92,6 +94,15 @@ integers = st.integers(-(2**53) + 1, 2**53 - 1)
 def test_what_a_body_may_hold_is_serialized_as_rfc_8785_says(fields):  # D9
     assert orjson.dumps(fields, option=orjson.OPT_SORT_KEYS) == rfc8785.dumps(fields)
     assert canonical(fields).encode() == rfc8785.dumps(fields)
+
+
+@pytest.mark.parametrize("kind", [dict, MappingProxyType, UserDict, OrderedDict])
+def test_a_body_is_the_same_whatever_kind_of_map_its_event_was_made_with(kind):
+    limits, labels = {"tool:b": 2, "model_calls": 1}, {"tier": "gold", "area": "eu"}
+    plain = ScriptedRun().event(e.RunStarted, limits=limits, labels=labels, timeout_us=1)
+    event = ScriptedRun().event(e.RunStarted, limits=kind(limits), labels=kind(labels), timeout_us=1)
+    assert body_of(event) == body_of(plain)
+    assert json.loads(body_of(event)) == event.model_dump(exclude_none=True)
 
 
 def test_an_event_with_as_many_long_labels_as_allowed_is_too_large_and_says_so():

@@ -8,7 +8,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, as_completed, wait
 import pytest
 
 from harness.concurrency.waiting import result_of
-from ledger.promise import Promise
+from harness.promise import Promise
 
 RACES = 300
 
@@ -97,10 +97,19 @@ def test_what_a_callback_raises_keeps_the_others_from_nothing(caplog):
     assert told == [promise]
 
 
+async def test_one_that_is_kept_from_its_beginning_is_like_any_other():
+    promise, told = Promise.kept("stored"), []
+    promise.add_done_callback(lambda done: told.append(done.result()))
+    assert told == [await asyncio.wrap_future(promise)] == [await result_of(promise)] == ["stored"]
+    assert wait_for_first(promise)
+    assert promise.exception(30) is None
+
+
 def test_where_no_thread_waits_none_is_prepared_for():
     promises = [Promise() for _ in range(100)]
     for promise in promises:
         promise.set_result(1)
         assert promise.result() == 1
+        assert promise.exception() is None
     gc.collect()
     assert not any(isinstance(one, threading.Condition) for promise in promises for one in vars(promise).values())

@@ -1,4 +1,4 @@
-"""A future as light as what it stands for: an append that waits among a hundred thousand others.
+"""A future as light as what it stands for: an append, of which each boundary has two and a queue a hundred thousand.
 
 One of the standard library makes a lock and two queues for threads that might wait for it, which are most of its weight
 and of the time that it takes to make. Hardly any thread ever does: who awaits an append is called back. So they are
@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 FINISHED = "FINISHED"
-_lock = threading.Lock()
+# Re-entrant, as a signal handler may come while this thread has it, and keep another promise.
+_lock = threading.RLock()
 """Of all promises, for as long as it takes to change one or two attributes."""
 
 
@@ -29,6 +30,13 @@ class Promise(Future[T]):
         self._exception: BaseException | None = None
         self._waiters: list[Any] = []
         self._done_callbacks: list[Callable[[Future[T]], object]] = []
+
+    @classmethod
+    def kept(cls, result: T) -> Promise[T]:
+        """One that is completed from its beginning, as nobody else has it yet."""
+        promise = cls()
+        promise._state, promise._result = FINISHED, result
+        return promise
 
     def __getattr__(self, name: str) -> Any:
         if name != "_condition":
@@ -47,6 +55,9 @@ class Promise(Future[T]):
         if self._state != FINISHED or self._exception is not None:
             return super().result(timeout)
         return self._result  # type: ignore[return-value]
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        return self._exception if self._state == FINISHED else super().exception(timeout)
 
     def add_done_callback(self, fn: Callable[[Future[T]], object]) -> None:
         with _lock:
