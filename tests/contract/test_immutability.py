@@ -2,6 +2,7 @@
 
 import pytest
 
+from harness.events import ACCEPTED_AFTER_TERMINATION, EVENT_TYPES
 from tests.contract.databases import Refused
 from tests.ledger.future import COLUMNS, add_event
 from tests.ledger.scripted import ScriptedRun
@@ -239,9 +240,9 @@ def test_a_second_termination_is_refused_by_the_database(outsider):  # E6
 
 
 def test_work_after_the_termination_is_refused_by_the_database(outsider):  # E6
-    for late in ("attempt.finished_late", "usage.settled", "content.erased"):
+    for late in sorted(ACCEPTED_AFTER_TERMINATION):
         add_event(outsider, "r:run-1", type=late)
-    for work in ("attempt.started", "attempt.succeeded", "cancellation.requested", "graph.transitioned"):
+    for work in sorted(EVENT_TYPES.keys() - ACCEPTED_AFTER_TERMINATION - {"run.terminated"}):
         with pytest.raises(Refused, match="run_terminated"):
             add_event(outsider, "r:run-1", type=work)
 
