@@ -1,4 +1,4 @@
-"""`python -m demo`: the demonstration; `serve`: the app, until it is stopped; `replay`: a recorded run, once more."""
+"""A diagnosis agent for this machine, held to its limits, recorded, and shown."""
 
 # Ctrl-C must be quiet from the first moment on, so whatever takes time to import comes later.
 import os
@@ -6,6 +6,9 @@ import signal
 import sys
 
 FAILED = 1
+UNUSABLE = 2
+LEDGER_ONLY = ("data", "db")
+"""The settings of a command that reads a ledger and serves nothing."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -13,22 +16,30 @@ def main(argv: list[str] | None = None) -> int:
     # Nothing is open yet; an exception would be told by whatever is just being imported.
     signal.signal(signal.SIGINT, _quit)
     signal.signal(signal.SIGTERM, _quit)
-    from demo import options
-    from demo.terminal import complain, give_up_unwritten, open_console
+    from demo import command_line
+    from demo.configuration import BadConfiguration, read_configuration
+    from demo.terminal import complain, give_up_unwritten, open_console, show_configuration
 
-    given = options.parse(argv, __doc__)
+    said = command_line.parse(argv, __doc__)
     try:
+        only = LEDGER_ONLY if said.command == "replay" else ()
+        given = read_configuration(said.flags, os.environ, said.config, only=only)
         console = open_console()
+        if said.command == "config":
+            show_configuration(console, given)
+            return 0
         console.print("· starting", style="dim")
         from demo.commands import perform, replay
 
         signal.signal(signal.SIGTERM, _stop)
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        if given.command == "replay":
-            return replay(console, given.run, data_folder=given.data, db=given.db)
-        return perform(
-            given.command, console, data_folder=given.data, log_folder=given.logs, db=given.db, port=given.port
-        )
+        if said.command == "replay":
+            return replay(console, said.run, given)
+        return perform(said.command, console, given)
+    except BadConfiguration as error:
+        for problem in error.problems:
+            complain(problem)
+        return UNUSABLE
     except OSError as error:
         complain(error)
         return FAILED

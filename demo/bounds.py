@@ -35,6 +35,8 @@ CHAT_LIMITS: Final = Limits(
 )
 CHAT_TIMEOUT_S: Final = 60.0
 MODEL_TIMEOUT_S: Final = 30.0
+TIMEOUT_S_MAX: Final = 3600.0
+"""That either may be set to."""
 
 # What the investigation may do.
 INVESTIGATION_ROUNDS_MAX: Final = 4

@@ -3,11 +3,11 @@
 import asyncio
 from pathlib import Path
 from threading import Event
-from typing import Any
 
 from rich.console import Console
 
 from demo.client import Client
+from demo.configuration import Configuration
 from demo.errors import DemoError
 from demo.launch import demo_served, newest_run
 from demo.replaying import execute_again, run_keys
@@ -24,11 +24,11 @@ INTERRUPTED = 130
 """As shells report a program that was stopped by Ctrl-C."""
 
 
-def perform(command: str, console: Console, **where: Any) -> int:
+def perform(command: str, console: Console, given: Configuration) -> int:
     """Bring everything up, do the command, take everything down; the exit code."""
     serves = command == "serve"
     try:
-        with demo_served(console, **where) as (url, ledger_file):
+        with demo_served(console, given) as (url, ledger_file):
             (keep_serving if serves else run_demo)(console, url, ledger_file)
     except (DemoError, HarnessError, LedgerError, OSError) as error:
         complain(error)
@@ -40,10 +40,10 @@ def perform(command: str, console: Console, **where: Any) -> int:
     return 0
 
 
-def replay(console: Console, run: str, *, data_folder: Path, db: str | None) -> int:
+def replay(console: Console, run: str, given: Configuration) -> int:
     """Execute a recorded run again; 0 if it is the same, 1 if not, 2 if that cannot be told."""
     try:
-        done = execute_again(ledger_url(data_folder, db), *run_keys(run))
+        done = execute_again(ledger_url(given["data"], given["db"]), *run_keys(run))
     except (DemoError, HarnessError, LedgerError, OSError) as error:
         complain(error)
         return UNTOLD

@@ -10,9 +10,10 @@ from rich.console import Console
 from starlette.applications import Starlette
 
 from demo.app import open_app
+from demo.configuration import Configuration, without_password
 from demo.offline_model import create_offline_model
 from demo.serving import serving
-from demo.settings import BadSetting, Settings, ledger_url, offline_provider, prometheus_from, provider_from
+from demo.settings import ledger_url, offline_provider, provider_of, settings_of
 from harness import SystemWallClock
 from ledger import Ledger, LedgerReader
 from ledger.store.place import path_of
@@ -21,33 +22,24 @@ LOOPBACK = ("127.0.0.1", "localhost")
 
 
 @contextmanager
-def demo_served(
-    console: Console, *, data_folder: Path, log_folder: Path, db: str | None, port: int
-) -> Iterator[tuple[str, Path]]:
+def demo_served(console: Console, given: Configuration) -> Iterator[tuple[str, Path]]:
     """The address of the app and the file of its ledger, while the block runs."""
     keep_loopback_direct(os.environ)
-    if not log_folder.is_dir():
-        raise BadSetting(f"there is no log folder {str(log_folder)!r}")
-    db_url = ledger_url(data_folder, db)
+    db_url = ledger_url(given["data"], given["db"])
     ledger_file = path_of(db_url)
     asyncio.run(_migrate(db_url))
     console.print(f"· ledger   {ledger_file}", style="dim")
     with ExitStack() as servers:
-        provider = provider_from()
+        provider = provider_of(given)
         if provider is None:
             model_url = servers.enter_context(serving("the offline model", _offline_model))
             provider = offline_provider(model_url)
-        console.print(f"· model    {provider.model} at {provider.base_url}", style="dim")
-        settings = Settings(
-            data_folder,
-            log_folder,
-            db_url,
-            provider,
-            redis_url=os.environ.get("REDIS_URL") or None,
-            prometheus_url=prometheus_from(),
-        )
-        url = servers.enter_context(serving("the app", lambda: open_app(settings), port=port))
-        console.print(f"· app      {url}, reading logs in {log_folder}", style="dim")
+        settings = settings_of(given, provider)
+        console.print(f"· model    {provider.model} at {without_password(provider.base_url)}", style="dim")
+        if settings.redis_url is not None:
+            console.print(f"· memory   {without_password(settings.redis_url)}", style="dim")
+        url = servers.enter_context(serving("the app", lambda: open_app(settings), port=given["port"]))
+        console.print(f"· app      {url}, reading logs in {settings.log_folder}", style="dim")
         yield url, ledger_file
 
 

@@ -1,28 +1,126 @@
-"""What the command line may say."""
+"""What can be set: one table, from which the file, the environment, the command line and the help take their names."""
 
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
 
-PORT_MAX = 65_535
+from demo.bounds import CHAT_TIMEOUT_S, MODEL_TIMEOUT_S, TIMEOUT_S_MAX
+
+PORT_MAX: Final = 65_535
 
 
-def parse(argv: list[str] | None, about: str | None) -> Namespace:
-    """The options; wrong usage ends the program with code 2."""
-    parser = ArgumentParser(prog="python -m demo", description=about)
-    commands = ["run", "serve", "replay"]
-    parser.add_argument("command", nargs="?", choices=commands, default="run", help="run is the default")
-    parser.add_argument("run", nargs="?", metavar="SESSION/RUN", help="the run to replay")
-    parser.add_argument("--logs", type=Path, default="/var/log", help="folder of log files to search (%(default)s)")
-    parser.add_argument("--data", type=Path, default="data", help="folder to keep things in (%(default)s)")
-    parser.add_argument("--db", help="ledger to use; else TACHOGRAPH_DB, else runs.db in the data folder")
-    parser.add_argument("--port", type=_port, default=0, help="port of the app; a free one if left out")
-    given = parser.parse_args(argv)
-    if (given.command == "replay") != (given.run is not None):
-        parser.error("replay takes the run as SESSION/RUN, and no other command does")
+def text(given: str) -> str:
+    """Any text; what is to be one is checked where it is used."""
     return given
 
 
-def _port(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and int(text) <= PORT_MAX):
-        raise ArgumentTypeError(f"must be a whole number from 0 to {PORT_MAX}")
-    return int(text)
+def folder(given: str) -> Path:
+    """A folder that is there."""
+    path = Path(given)
+    if not path.is_dir():
+        raise ValueError(f"there is no folder {given!r}")
+    return path
+
+
+def place(given: str) -> Path:
+    """A folder that is there or can be made."""
+    path = Path(given)
+    if path.exists() and not path.is_dir():
+        raise ValueError(f"{given!r} is no folder")
+    return path
+
+
+def port(given: str) -> int:
+    """A port of TCP; 0 for a free one."""
+    if not (given.isascii() and given.isdigit() and int(given) <= PORT_MAX):
+        raise ValueError(f"must be a whole number from 0 to {PORT_MAX}")
+    return int(given)
+
+
+def seconds(given: str) -> float:
+    """A time-out."""
+    try:
+        value = float(given)
+    except ValueError:
+        value = 0.0
+    if not 0 < value <= TIMEOUT_S_MAX:
+        raise ValueError(f"must be a number of seconds above 0 and at most {TIMEOUT_S_MAX:.0f}")
+    return value
+
+
+def header_text(given: str) -> str:
+    """A key, which is sent in a header."""
+    if not (given.isascii() and given.isprintable()):
+        raise ValueError("holds a character that no header can carry")
+    return given
+
+
+def address(*schemes: str, example: str) -> Callable[[str], str]:
+    """An address of one of these schemes; what it is instead is not quoted, since a password may stand in it."""
+
+    def check(given: str) -> str:
+        try:
+            url = urlsplit(given)
+            usable = url.scheme in schemes and bool(url.hostname) and url.port != 0
+        except ValueError:
+            usable = False
+        if not usable:
+            raise ValueError(f"is no address like {example}")
+        return given
+
+    return check
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One thing that can be set; its name is that of the key in the file."""
+
+    name: str
+    env: str
+    parse: Callable[[str], Any]
+    about: str
+    default: str | None = None
+    is_secret: bool = False
+    """Shown nowhere, and no option of the command line, which every user of the machine can read."""
+
+    @property
+    def flag(self) -> str:
+        return f"--{self.name.replace('_', '-')}"
+
+
+OPTIONS: Final = (
+    Option("logs", "TACHOGRAPH_LOGS", folder, "folder of log files to search", "/var/log"),
+    Option("data", "TACHOGRAPH_DATA", place, "folder to keep things in", "data"),
+    Option("db", "TACHOGRAPH_DB", text, "ledger to use; runs.db in the data folder if left out"),
+    Option("port", "TACHOGRAPH_PORT", port, "port of the app; 0 for a free one", "0"),
+    Option(
+        "redis_url",
+        "REDIS_URL",
+        address("redis", "rediss", example="redis://127.0.0.1:6379/0"),
+        "Redis to keep conversations in; a file in the data folder if left out",
+    ),
+    Option(
+        "prometheus_url",
+        "PROMETHEUS_URL",
+        address("http", "https", example="http://127.0.0.1:9090"),
+        "Prometheus to ask for figures and alerts; none if left out",
+    ),
+    Option(
+        "openai_base_url",
+        "OPENAI_BASE_URL",
+        address("http", "https", example="https://api.example.com/v1"),
+        "OpenAI-compatible endpoint to ask; the offline model if left out",
+    ),
+    Option("openai_model", "OPENAI_MODEL", text, "one of its models"),
+    Option("openai_api_key", "OPENAI_API_KEY", header_text, "its key", is_secret=True),
+    Option("run_timeout_s", "TACHOGRAPH_RUN_TIMEOUT_S", seconds, "seconds a run may take", f"{CHAT_TIMEOUT_S:g}"),
+    Option(
+        "model_timeout_s",
+        "TACHOGRAPH_MODEL_TIMEOUT_S",
+        seconds,
+        "seconds one reply of the model may take",
+        f"{MODEL_TIMEOUT_S:g}",
+    ),
+)

@@ -23,10 +23,10 @@ from demo.model import Choice
 from demo.offline_model import MODEL_NAME
 from demo.prompts import WHOLE_MACHINE_CHECK
 from demo.router import Flow
-from demo.settings import NO_KEY, BadSetting
+from demo.settings import NO_KEY
 from demo.tools import Sources, ToolError
 from demo.tools.errors import failure_type
-from harness import Harness, Limits
+from harness import Harness, InvalidInput, Limits
 from harness.adapters import openai as openai_adapter
 from harness.events import AttemptStarted
 from harness.replay import Decoder, Errors, Recording, Reexecution, reexecute
@@ -76,7 +76,7 @@ def run_keys(run: str) -> tuple[str, str]:
     """Both ids of a run that is named as SESSION/RUN."""
     session_id, slash, run_id = run.partition("/")
     if not slash:
-        raise BadSetting("name the run as SESSION/RUN")
+        raise InvalidInput("run", "must be named as SESSION/RUN")
     return session_id, run_id
 
 

@@ -1,13 +1,10 @@
-"""Where the demo keeps things and which model it asks: from the command line and the environment, in one place."""
+"""What the app is opened with, and which model it asks."""
 
-import os
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from demo.bounds import CHAT_LIMITS, CHAT_TIMEOUT_S, MODEL_TIMEOUT_S
-from demo.errors import DemoError
+from demo.configuration import Configuration
 from demo.offline_model import MODEL_NAME
 from harness import Limits
 from ledger.audit.keyring import default_key_path
@@ -15,12 +12,6 @@ from ledger.store.place import path_of
 
 NO_KEY = "none"
 """Sent where no key is set: servers on this machine ask for none."""
-
-
-class BadSetting(DemoError):
-    """A setting that cannot be used as it is."""
-
-    code = "bad_setting"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,43 +51,33 @@ class Settings:
         return default_key_path(path_of(self.db_url))
 
 
-def ledger_url(data_folder: Path, given: str | None, environ: Mapping[str, str] = os.environ) -> str:
-    """The ledger that is named on the command line, else by TACHOGRAPH_DB, else the one in the data folder."""
-    return given or environ.get("TACHOGRAPH_DB") or f"sqlite:///{(data_folder / 'runs.db').absolute()}"
+def settings_of(given: Configuration, provider: Provider) -> Settings:
+    """What is set, as the app is opened with it."""
+    return Settings(
+        given["data"],
+        given["logs"],
+        ledger_url(given["data"], given["db"]),
+        provider,
+        redis_url=given["redis_url"],
+        prometheus_url=given["prometheus_url"],
+        timeout_s=given["run_timeout_s"],
+        model_timeout_s=given["model_timeout_s"],
+    )
 
 
-def provider_from(environ: Mapping[str, str] = os.environ) -> Provider | None:
-    """The provider that the environment names; None for the offline model.
+def ledger_url(data_folder: Path, given: str | None = None) -> str:
+    """The ledger that is named, else the one in the data folder."""
+    return given or f"sqlite:///{(data_folder / 'runs.db').absolute()}"
 
-    A key alone changes nothing: this machine's logs go to another one only where OPENAI_BASE_URL says so.
+
+def provider_of(given: Configuration) -> Provider | None:
+    """The provider that is named; None for the offline model.
+
+    A key alone changes nothing: this machine's logs go to another one only where the base URL says so.
     """
-    base_url = environ.get("OPENAI_BASE_URL")
-    if not base_url:
+    if given["openai_base_url"] is None:
         return None
-    model = environ.get("OPENAI_MODEL")
-    if not model:
-        raise BadSetting("OPENAI_BASE_URL is set; set OPENAI_MODEL to one of its models, too")
-    key = environ.get("OPENAI_API_KEY") or NO_KEY
-    if not (key.isascii() and key.isprintable()):
-        raise BadSetting("OPENAI_API_KEY holds a character that no header can carry")
-    return Provider(_checked("OPENAI_BASE_URL", base_url, "https://api.example.com/v1"), key, model)
-
-
-def prometheus_from(environ: Mapping[str, str] = os.environ) -> str | None:
-    """The Prometheus that PROMETHEUS_URL names, if it does."""
-    url = environ.get("PROMETHEUS_URL")
-    return _checked("PROMETHEUS_URL", url, "http://127.0.0.1:9090") if url else None
-
-
-def _checked(name: str, address: str, example: str) -> str:
-    try:
-        url = urlsplit(address)
-        usable = url.scheme in {"http", "https"} and bool(url.hostname) and url.port != 0
-    except ValueError:
-        usable = False
-    if not usable:
-        raise BadSetting(f"{name} is {address!r}, which is no address like {example}")
-    return address
+    return Provider(given["openai_base_url"], given["openai_api_key"] or NO_KEY, given["openai_model"])
 
 
 def offline_provider(url: str) -> Provider:

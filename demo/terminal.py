@@ -6,6 +6,8 @@ import sys
 
 from rich.console import Console
 
+from demo.configuration import Configuration
+
 COLUMNS_WITHOUT_TERMINAL = 100
 """Of what is no terminal and whose width COLUMNS does not tell."""
 
@@ -18,6 +20,15 @@ def open_console() -> Console:
         sys.stdout.reconfigure(errors="replace")
     known = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
     return Console(highlight=False, width=None if known else COLUMNS_WITHOUT_TERMINAL)
+
+
+def show_configuration(console: Console, given: Configuration) -> None:
+    """Each setting with its value and where it comes from; secrets are not shown."""
+    rows = [(name, one.shown, one.origin) for name, one in given.given.items()]
+    name_width, value_width = (max(len(row[column]) for row in rows) for column in (0, 1))
+    for name, shown, origin in rows:
+        line = f"{name:<{name_width}}  {shown:<{value_width}}  {origin}"
+        console.print(line, markup=False, soft_wrap=True, style="dim" if origin == "default" else "")
 
 
 def complain(problem: object) -> None:

@@ -47,7 +47,7 @@ def app_served(folder: Path, model_url: str, **settings: Any) -> Iterator[Served
     logs = folder / "logs"
     logs.mkdir(exist_ok=True)
     (logs / "app.log").write_text("kernel: No space left on device\n")
-    opened = Settings(folder, logs, ledger_url(folder, None, {}), offline_provider(model_url), **settings)
+    opened = Settings(folder, logs, ledger_url(folder), offline_provider(model_url), **settings)
     with (
         serving("the app", lambda: open_app(opened)) as url,
         httpx2.Client(base_url=url, timeout=30, trust_env=False) as http,

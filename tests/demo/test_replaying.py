@@ -9,6 +9,7 @@ from rich.console import Console
 
 from demo import investigation
 from demo.commands import replay
+from demo.configuration import read_configuration
 from demo.graph import build, nodes
 from demo.offline_model.faults import Fault
 from demo.offline_model.server import reply_to
@@ -66,8 +67,12 @@ def cancel(app):
     asking.join()
 
 
+def configured(folder):
+    return read_configuration({"data": str(folder)}, {}, only=("data", "db"))
+
+
 def again(folder, run):
-    return execute_again(ledger_url(folder, None, {}), *run[:2])
+    return execute_again(ledger_url(folder), *run[:2])
 
 
 SLOW = answering(reply_to, delay_s=0.3)
@@ -147,13 +152,13 @@ def test_a_further_call_of_a_tool_is_an_extra_boundary(one_run, monkeypatch):
 def test_the_command_says_the_verdict_by_its_exit_code(one_run, monkeypatch, capsys):
     folder, (session_id, run_id, _) = one_run
     named = f"{session_id}/{run_id}"
-    assert replay(Console(width=100), named, data_folder=folder, db=None) == 0
+    assert replay(Console(width=100), named, configured(folder)) == 0
     assert capsys.readouterr().out.startswith("same\n")
     monkeypatch.setattr(nodes, "PLAN", "Plan.")
-    assert replay(Console(width=100), named, data_folder=folder, db=None) == 1
+    assert replay(Console(width=100), named, configured(folder)) == 1
     assert capsys.readouterr().out.startswith("different arguments at event ")
     for unusable in (run_id, f"s-2/{run_id}"):
-        assert replay(Console(width=100), unusable, data_folder=folder, db=None) == 2
+        assert replay(Console(width=100), unusable, configured(folder)) == 2
         assert len(capsys.readouterr().err.splitlines()) == 1
 
 
@@ -161,10 +166,10 @@ def test_a_conversation_whose_beginning_was_erased_says_so(tmp_path, capsys):  #
     first, second = recorded(tmp_path, chat(), FOLLOW_UP)
 
     async def erase():
-        async with await Ledger.open(ledger_url(tmp_path, None, {})) as ledger:
+        async with await Ledger.open(ledger_url(tmp_path)) as ledger:
             await ledger.erase(run=(first[0], first[1]), actor="dpo-1")
 
     asyncio.run(erase())
-    assert replay(Console(width=100), f"{second[0]}/{second[1]}", data_folder=tmp_path, db=None) == 2
+    assert replay(Console(width=100), f"{second[0]}/{second[1]}", configured(tmp_path)) == 2
     told = f"cannot re-execute: run {first[1]} of the conversation was erased, and it was remembered"
     assert told in capsys.readouterr().err

@@ -4,7 +4,6 @@ import copy
 import re
 import sqlite3
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -16,7 +15,6 @@ from demo.memory import MemoryUnusable
 from demo.memory.sqlite import SqliteMemory
 from demo.rendering import run_line, show_trace, shown
 from demo.script import NotAsItShouldBe, check_inspection, check_trace
-from demo.settings import BadSetting, ledger_url, provider_from
 from harness import SystemWallClock
 from tests.demo.apps import app_served
 from tests.demo.chats import DISKS
@@ -131,43 +129,12 @@ def test_an_app_that_is_not_there_is_told():
         client.chat("hi")
 
 
-def test_a_key_alone_sends_nothing_to_another_machine():
-    assert provider_from({"OPENAI_API_KEY": "k", "OPENAI_MODEL": "m"}) is None
-
-
-def test_a_provider_is_what_the_environment_names():
-    provider = provider_from({"OPENAI_BASE_URL": "https://x/v1", "OPENAI_API_KEY": "k", "OPENAI_MODEL": "m"})
-    assert provider is not None
-    assert (provider.base_url, provider.api_key, provider.model) == ("https://x/v1", "k", "m")
-    with pytest.raises(BadSetting):
-        provider_from({"OPENAI_BASE_URL": "https://x/v1"})
-
-
-@pytest.mark.parametrize("url", ["garbage", "x/v1", "ftp://x", "http://", "https:x", "http://[", "http://x:99999"])
-def test_an_address_that_is_none_of_http_is_refused_before_anything_starts(url):
-    with pytest.raises(BadSetting, match="OPENAI_BASE_URL"):
-        provider_from({"OPENAI_BASE_URL": url, "OPENAI_MODEL": "m"})
-
-
-def test_a_key_that_no_header_can_carry_is_refused_without_being_told():
-    with pytest.raises(BadSetting) as caught:
-        provider_from({"OPENAI_BASE_URL": "https://x/v1", "OPENAI_MODEL": "m", "OPENAI_API_KEY": "clé"})
-    assert "cl" not in str(caught.value).replace("OPENAI_API_KEY", "")
-
-
 @pytest.mark.parametrize("place", ["file", "folder"])
 def test_a_memory_that_cannot_be_used_is_named(tmp_path, place):
     path = tmp_path / "memory.db"
     path.mkdir() if place == "folder" else path.write_text("junk" * 100)
     with pytest.raises(MemoryUnusable, match=re.escape(str(path))):
         SqliteMemory(path, SystemWallClock())
-
-
-def test_the_ledger_on_the_command_line_wins_over_the_environment():
-    environment = {"TACHOGRAPH_DB": "sqlite:////e.db"}
-    assert ledger_url(Path("/d"), "sqlite:////c.db", environment) == "sqlite:////c.db"
-    assert ledger_url(Path("/d"), None, environment) == "sqlite:////e.db"
-    assert ledger_url(Path("/d"), None, {}) == "sqlite:////d/runs.db"
 
 
 def test_no_proxy_stands_between_the_app_and_its_model():
