@@ -7,7 +7,7 @@ from starlette.applications import Starlette
 
 from demo.agent import Agent
 from demo.api import Api
-from demo.bounds import ACTIVE_RUNS_MAX, MEMORY_TTL_S
+from demo.bounds import MEMORY_TTL_S
 from demo.graph import diagnosis_graph
 from demo.jobs import Jobs
 from demo.memory import Memory
@@ -54,7 +54,7 @@ async def open_app(settings: Settings) -> AsyncIterator[Starlette]:
             limits=settings.limits,
             timeout_s=settings.timeout_s,
         )
-        jobs = Jobs(ACTIVE_RUNS_MAX)
+        jobs = Jobs(settings.active_runs_max)
         api = Api(agent, jobs, new_session_id=lambda: ids.run_id().replace("run-", "chat-", 1))
         try:
             metrics = Metrics(ledger.reader, ledger.measures)

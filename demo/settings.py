@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from demo.bounds import CHAT_LIMITS, CHAT_TIMEOUT_S, MODEL_TIMEOUT_S
+from demo.bounds import ACTIVE_RUNS_MAX, CHAT_LIMITS, CHAT_TIMEOUT_S, MODEL_TIMEOUT_S
 from demo.configuration import Configuration
 from demo.offline_model import MODEL_NAME
 from harness import Limits
@@ -40,6 +40,7 @@ class Settings:
     limits: Limits = CHAT_LIMITS
     timeout_s: float = CHAT_TIMEOUT_S
     model_timeout_s: float = MODEL_TIMEOUT_S
+    active_runs_max: int = ACTIVE_RUNS_MAX
 
     @property
     def memory_path(self) -> Path:

@@ -108,9 +108,9 @@ def test_stopping_the_app_waits_a_moment_and_then_ends_the_run(tmp_path, monkeyp
         assert runs(app) == [expected]
 
 
-def test_one_run_more_than_allowed_is_refused_and_creates_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr("demo.app.ACTIVE_RUNS_MAX", 1)
-    with serving("model", answering(reply_to, delay_s=0.4)) as model, app_served(tmp_path, model) as app:
+def test_one_run_more_than_allowed_is_refused_and_creates_nothing(tmp_path):
+    model = serving("model", answering(reply_to, delay_s=0.4))
+    with model as url, app_served(tmp_path, url, active_runs_max=1) as app:
         asking = threading.Thread(target=lambda: app.chat(DISKS))
         asking.start()
         wait_for(lambda: runs(app))
