@@ -107,11 +107,12 @@ def _said_by_others(event: Said) -> tuple[Any, ...]:
 
 def _identity_of(stream: StreamRow) -> Finding | None:
     """Nothing if the stream's id is that of its run, of its session, or the ledger's own."""
-    wanted = SYSTEM_STREAM
+    kind, wanted = "sys", SYSTEM_STREAM
     if stream.run_id is not None:
-        wanted = run_stream(stream.run_id)
+        kind, wanted = "run", run_stream(stream.run_id)
     elif stream.session_id is not None:
-        wanted = session_stream(stream.session_id)
-    if stream.stream_id == wanted:
+        kind, wanted = "session", session_stream(stream.session_id)
+    if (stream.kind, stream.stream_id) == (kind, wanted):
         return None
-    return Finding("stream_identity", f"the stream is said to be that of {wanted}", stream.stream_id)
+    detail = f"the stream is said to be that of {wanted}, of kind {stream.kind}"
+    return Finding("stream_identity", detail, stream.stream_id)

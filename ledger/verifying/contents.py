@@ -77,6 +77,8 @@ class Contents:
             self._found("content_unnamed", f"no event names content {row.digest}")
         elif named is not None and named.is_stored and row.state == "digest_only":
             self._found("content_missing", f"content {row.digest} is said to be stored, and is not", named.seq)
+        if named is not None and named.size_bytes not in (None, row.size_bytes):
+            self._found("content_damaged", f"content {row.digest} has another size than is said", named.seq)
 
     def end(self) -> None:
         """No content follows: all that were named are there, and as many are erased as the events say."""

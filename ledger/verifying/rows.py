@@ -1,7 +1,7 @@
 """The rows of a run or session are those that its events add up to, field by field (SPEC E1).
 
-Rows that an earlier version of the program folded may differ in the columns that are folded otherwise since, and in no
-others: so nobody can hide a change of another column behind an old version.
+Rows that an earlier version of the program folded may lack what is folded since, and differ in nothing else: so nobody
+can hide a change behind an old version, but that something is not there yet.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ FOLDED_OTHERWISE: dict[int, frozenset[str]] = {
         }
     ),
 }
-"""By fold version: the columns in which its rows may differ from those of the next one."""
+"""By fold version: the columns that its rows may be without, which those of the next one have."""
+FOLD_VERSION_AT, FOLD_VERSION_COLUMN = RunRow._fields.index("fold_version"), "diagnosis_run.fold_version"
 RUN_COLUMNS = (RunRow._fields, StepRow._fields, ToolRow._fields, CaseRow._fields)
 
 
@@ -130,22 +131,25 @@ class RowCheck:
             self.difference = f"the number of rows in {table.name}"
 
     def _compare(self, table: Table, found: Sequence[Any], wanted: Sequence[Any]) -> None:
-        differing = [
-            f"{table.name}.{column}"
-            for column, one, other in zip(table.columns, found, wanted, strict=True)
-            if one != other
-        ]
         if table.name == "diagnosis_run":
-            self._excused = _excused_of(found[RunRow._fields.index("fold_version")])
-        unexcused = [column for column in differing if column not in self._excused]
+            self._excused = _excused_of(found[FOLD_VERSION_AT])
+        unexcused = [
+            name
+            for name, one, other in zip(_names_of(table), found, wanted, strict=True)
+            if one != other and not (name in self._excused and (one is None or name == FOLD_VERSION_COLUMN))
+        ]
         if unexcused:
             self.difference = f"{unexcused[0]} (row {self._number})"
         else:
             self.is_outdated = True
 
 
+def _names_of(table: Table) -> list[str]:
+    return [f"{table.name}.{column}" for column in table.columns]
+
+
 def _excused_of(fold_version: object) -> frozenset[str]:
-    """In what rows of that version may differ."""
+    """What rows of that version may be without."""
     if not isinstance(fold_version, int) or fold_version not in FOLDED_OTHERWISE:
         return frozenset()
     return frozenset().union(*(FOLDED_OTHERWISE[version] for version in range(fold_version, FOLD_VERSION)))

@@ -133,6 +133,15 @@ async def test_a_content_that_hides_behind_the_erasure_of_others_is_found(ledger
     assert (finding.problem, finding.stream_id, finding.seq) == ("content_damaged", "r:run-1", seq)
 
 
+async def test_a_comment_of_which_only_the_digest_is_left_is_found(recorded, database, plain):  # E9
+    outsider = plain()
+    disarm(outsider, "content")
+    rows = outsider.execute("SELECT digest, data FROM content WHERE state = 'stored'")
+    (digest,) = (digest for digest, data in rows if bytes(data) == b"it was the disk")
+    outsider.execute("UPDATE content SET state = 'digest_only', data = NULL WHERE digest = ?", [digest])
+    assert "content_missing" in {finding.problem for finding in (await verify(database.url)).findings}
+
+
 async def test_a_run_that_goes_on_and_that_nobody_owns_is_found(ledger, database, plain):  # E7
     ledger.journal.submit(ScriptedRun("run-1").start()).result()
     assert (await verify(database.url)).findings == ()
@@ -218,6 +227,14 @@ async def test_a_change_cannot_hide_behind_an_earlier_version(recorded, database
     (finding,) = report.findings
     assert (finding.stream_id, "diagnosis_run.status" in finding.detail) == ("r:run-1", True)
     assert report.runs_outdated == 1
+
+
+async def test_of_what_is_folded_since_an_earlier_version_its_rows_have_nothing_else(recorded, database, plain):  # E1
+    outsider = plain()
+    for statement in (*AS_VERSION_1, "UPDATE agent_step SET cost_micros = 7 WHERE run_id = 'run-1'"):
+        outsider.execute(statement)
+    (finding,) = (await verify(database.url)).findings
+    assert (finding.stream_id, "agent_step.cost_micros" in finding.detail) == ("r:run-1", True)
 
 
 @pytest.mark.parametrize("version", [0, FOLD_VERSION + 1, 2**40])
