@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from binascii import unhexlify
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import orjson
 
 from harness.ids import ID_PATTERN
 from ledger.audit.bundle.errors import BundleWrong
@@ -40,6 +42,17 @@ def parse_event_line(line: bytes, number: int) -> EventLine:
     place, seq, recorded_us, link, body = found.groups()
     leaf_index = None if place is None else int(place)
     return EventLine(leaf_index, int(seq), int(recorded_us), unhexlify(link), body)
+
+
+def fields_in(body: bytes, place: str) -> dict[str, Any]:
+    """What the event says; `BundleWrong` where it is not written in the one way, and might be read in two (D9)."""
+    try:
+        fields: Any = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        fields = None
+    if not isinstance(fields, dict) or orjson.dumps(fields, option=orjson.OPT_SORT_KEYS) != body:
+        raise BundleWrong("event_unreadable", place, "its body is not written as events are")
+    return fields
 
 
 def head_line(stream_id: str, seq: int, link: bytes) -> bytes:

@@ -1,17 +1,14 @@
 """Checks a bundle with nothing but Python and `cryptography`, from what ledger/audit/README.md says of bundles alone.
 
-    python independent.py FILE [KEYS]
-
-KEYS is a file with the public keys that you trust, one on each line; without it the keys in the bundle are taken, and
-trust rests on the bundle. Exit code 0: all is as claimed; 1: something is not; 2: this is no bundle, or too large.
-Two members are compared with the manifest only: rows.jsonl, since what events add up to takes the whole program, and
-consistency.txt, since the root of the smaller log is found from the same hashes as that of the larger one.
+KEYS has public keys that you trust, one a line; without it, trust rests on the bundle's own. Exit code 0: all is as
+claimed; 1: something is not; 2: it could not be checked. Not looked at is what rows.jsonl says, which takes the whole
+program, and the two proofs: the roots that they lead to are found from the events.
 """
 
 import base64
 import hashlib
 import json
-import struct
+import re
 import sys
 import zipfile
 import zlib
@@ -21,7 +18,7 @@ from typing import Any
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-BYTES_MAX = 1 << 30
+EVENT = re.compile(rb"(-|%b) (%b) (%b) ([0-9a-f]{64}) (\{[ -~]*\})" % (3 * (b"(?:0|[1-9][0-9]{0,15})",)))
 CONTENTS = ("answer", "comment", "error", "input", "output", "query", "rationale")
 
 
@@ -36,27 +33,18 @@ def sha256(*parts: bytes) -> bytes:
     return hashlib.sha256(b"".join(parts)).digest()
 
 
-def members_of(path: str) -> dict[str, bytes]:
-    """The members of the zip, which may be of 1 GiB at most."""
-    with zipfile.ZipFile(path) as archive:
-        sizes = {entry.filename: entry.file_size for entry in archive.infolist()}
-        expect(len(sizes) == len(archive.infolist()), "two members of one name")
-        expect(all(entry.compress_type in (0, 8) for entry in archive.infolist()), "a strange packing")
-        expect(sum(sizes.values()) <= BYTES_MAX, "it unpacks to too much")
-        return {name: archive.read(name) for name in sizes}
-
-
 def parsed(line: bytes) -> dict[str, Any]:
     """A JSON object, which must be written in the one way that the format has."""
     value: dict[str, Any] = json.loads(line)
-    expect(json.dumps(value, sort_keys=True, separators=(",", ":")).encode() == line, "JSON that is not canonical")
+    written = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    expect(isinstance(value, dict) and written.encode() == line, "JSON that is not written as it should be")
     return value
 
 
 def opened(note: str, keys: str) -> tuple[str, str, bytes]:
     """Origin, size and root of a checkpoint that a trusted key signed."""
     text, signed_count = note[: note.rindex("\n\n") + 1], 0
-    for name, key_id, encoded in (line.split("+", 2) for line in keys.splitlines()):
+    for name, key_id, encoded in (line.split("+", 2) for line in keys.splitlines() if line.strip()):
         key = base64.b64decode(encoded, validate=True)
         expect(sha256(name.encode(), b"\n", key)[:4].hex() == key_id and key[0] == 1, "a key that is none")
         for line in note[len(text) + 1 :].splitlines():
@@ -66,11 +54,6 @@ def opened(note: str, keys: str) -> tuple[str, str, bytes]:
                 signed_count += 1
     expect(signed_count, "no trusted key signed the checkpoint")
     return text.split("\n")[0], text.split("\n")[1], base64.b64decode(text.split("\n")[2], validate=True)
-
-
-def lines(members: dict[str, bytes], name: str) -> list[bytes]:
-    """The lines of a member, without their ends."""
-    return members.get(name, b"").split(b"\n")[:-1]
 
 
 class Tree:
@@ -92,8 +75,7 @@ class Tree:
         for stop in sorted(stop for stop in {*self.roots, size} if stop <= size):
             expect(stop >= self.size, "places that do not ascend")
             while self.size < stop:
-                level = (stop - self.size).bit_length() - 1
-                level = min(level, (self.size & -self.size).bit_length() - 1) if self.size else level
+                level = min((stop - self.size).bit_length(), (self.size & -self.size).bit_length() or 64) - 1
                 self.used += 32
                 expect(self.used <= len(self.hashes), "too few hashes of what lies between the events")
                 self.push(level, self.hashes[self.used - 32 : self.used])
@@ -106,48 +88,54 @@ class Tree:
 
 def check_events(members: dict[str, bytes], manifest: dict[str, Any], tree: Tree | None) -> list[Any]:
     """What the events say, once every link, every place in the log, and its roots are found to be right."""
-    heads = {stream.decode(): (int(seq), link) for stream, seq, link in map(bytes.split, lines(members, "heads.txt"))}
-    claim: Any = manifest.get("tree")
-    is_run, events = manifest["kind"] == "run", list[Any]()
-    for line in lines(members, "events.txt"):
+    named = map(bytes.split, members.get("heads.txt", b"").splitlines())
+    heads = {stream.decode(): (int(seq), link) for stream, seq, link in named}
+    is_run, claim, events, sessions = manifest["kind"] == "run", manifest.get("tree", {}), list[Any](), dict[str, Any]()
+    for line in members["events.txt"].splitlines():
+        expect(EVENT.fullmatch(line), f"event {len(events) + 1} is not written as events are")
         place, seq, recorded_us, link, body = line.split(b" ", 4)
-        fields = json.loads(body)
-        stream, session, run = (fields.get(name) for name in ("stream_id", "session_id", "run_id"))
-        expect(stream == (f"r:{run}" if run else f"s:{session}" if session else "sys"), "an event of a strange stream")
+        fields = parsed(body)
+        own, session, run = (fields.get(name, "") for name in ("stream_id", "session_id", "run_id"))
+        expect(own == (f"r:{run}" if run else f"s:{session}" if session else "sys"), "an event of a strange stream")
+        expect(sessions.setdefault(own, session) == session, "a stream of two sessions")
         expect(not is_run or (session, run) == (manifest["session_id"], manifest["run_id"]), "an event of another run")
-        genesis = sha256(b"tachograph/genesis/v1\0", manifest["ledger_id"].encode(), b"\0", stream.encode())
-        last, previous = heads.get(stream, (0, genesis.hex().encode()))
-        times = int(seq).to_bytes(8, "big") + int(recorded_us).to_bytes(8, "big")
-        hashed = sha256(b"tachograph/body/v1\0", body)
-        hashed = sha256(b"tachograph/link/v1\0", bytes.fromhex(previous.decode()), times, hashed)
+        genesis = sha256(b"tachograph/genesis/v1\0", manifest["ledger_id"].encode(), b"\0", own.encode())
+        last, before = heads.get(own, (0, genesis.hex().encode()))
+        rest = int(seq).to_bytes(8, "big") + int(recorded_us).to_bytes(8, "big") + sha256(b"tachograph/body/v1\0", body)
+        hashed = sha256(b"tachograph/link/v1\0", bytes.fromhex(before.decode()), rest)
         expect(int(seq) == last + 1 and hashed.hex().encode() == link, f"event {len(events) + 1} breaks its chain")
-        heads[stream] = int(seq), link
+        heads[own] = int(seq), link
         events.append(fields)
         if tree is not None and len(events) <= claim["covered_count"]:
             expect(is_run or int(place) == claim["earlier_size"] + len(events) - 1, "a missing place of the log")
             tree.reach(int(place))
             tree.push(0, sha256(b"\0", hashed))
+        elif tree is not None:
+            expect(is_run and (place == b"-" or int(place) >= claim["size"]), "an event of the log said to be none")
     if tree is not None:
         tree.reach(claim["size"])
         expect(not tree.roots and tree.used == len(tree.hashes), "a root not reached, or hashes that fill no place")
-        least = claim["covered_count"] if is_run else claim["size"] - claim["earlier_size"]
-        expect(len(events) >= least, "events that are missing")
-    expect(len(events) == manifest["event_count"], "another number of events than the manifest says")
+        least = 0 if is_run else claim["size"] - claim["earlier_size"]
+        expect(len(events) >= claim["covered_count"] >= least, "events that are missing")
+    expect((len(events), len(heads)) == (manifest["event_count"], len(sessions)), "events or streams that are missing")
     return events
 
 
-def check_contents(members: dict[str, bytes], events: list[Any], is_withheld: bool) -> None:
+def check_contents(members: dict[str, bytes], events: list[Any], alive: str) -> None:
     """Each content is what its digest is of, or is said by an event to be erased."""
     named = {event[f"{name}_digest"] for event in events for name in CONTENTS if f"{name}_digest" in event}
+    kept = {event[f"{name}_digest"] for event in events for name in CONTENTS if event.get(f"{name}_stored")}
     left = {seq: event["content_count"] for seq, event in enumerate(events, 1) if event.get("stage") == "ROWS"}
-    entries = list(map(parsed, lines(members, "contents.jsonl")))
+    entries = list(map(parsed, members["contents.jsonl"].splitlines()))
     expect(sorted(named) == [entry["digest"] for entry in entries], "contents that are not those that events name")
     for entry in entries:
         data, state = members.pop(f"content/{entry['digest']}", None), entry["state"]
+        expect(("salt" in entry) == (state != "erased" and alive == "stored"), "a salt too many or too few")
+        is_lost = state == "digest_only" and entry["digest"] in kept
+        expect(not is_lost and state in (alive, "digest_only", "erased"), "a content that is lost, or in no state")
         expect((data is not None) == (state == "stored"), "a content in another state than is said")
         if state == "erased":
             left[entry["erased_seq"]] -= 1
-        expect(("salt" in entry) == (state != "erased" and not is_withheld), "a salt too many or too few")
         if data is not None:
             domain, media_type = b"tachograph/content/v1\0", entry["media_type"].encode()
             digest = sha256(domain, bytes.fromhex(entry["salt"]), media_type, b"\0", data).hex()
@@ -155,39 +143,51 @@ def check_contents(members: dict[str, bytes], events: list[Any], is_withheld: bo
     expect(not any(left.values()), "not as many contents erased as events say")
 
 
-def check(path: str, trusted: str) -> str:
+def check(path: str, trusted: str | None) -> str:
     """What was found to be right; some error for the first thing that is not."""
-    members = members_of(path)
+    with zipfile.ZipFile(path) as archive:
+        sizes = {entry.filename: entry.file_size for entry in archive.infolist()}
+        fits = len(sizes) == len(archive.infolist()) and sum(sizes.values()) <= 1 << 30
+        expect(fits, "two members of one name, or more than 1 GiB when it is unpacked")
+        expect({entry.compress_type for entry in archive.infolist()} <= {0, 8}, "a strange packing")
+        members = {name: archive.read(name) for name in sizes}
     manifest = parsed(members.pop("manifest.json"))
     expect((manifest["format"], manifest["version"]) == ("tachograph-bundle", 1), "another format")
-    listed = {member["name"]: (member["sha256"], member["size_bytes"]) for member in manifest["members"]}
-    found = {name: (sha256(data).hex(), len(data)) for name, data in members.items() if "/" not in name}
-    expect(listed == found, "members that are not those of the manifest")
+    found = {name: data for name, data in sorted(members.items()) if not name.startswith("content/")}
+    listed = [{"name": name, "sha256": sha256(data).hex(), "size_bytes": len(data)} for name, data in found.items()]
+    expect(manifest["members"] == listed, "members that are not those of the manifest")
     tree, claim, vouching = None, manifest.get("tree"), "no checkpoint vouches for them"
-    expect(claim is not None or (manifest["kind"] == "run" and not trusted), "no checkpoint, so nobody vouches")
+    expect(claim is not None or (manifest["kind"] == "run" and trusted is None), "no checkpoint, so nobody vouches")
     if claim is not None:
-        notes = {claim["size"]: "checkpoint.txt"}
-        if claim["earlier_size"]:
-            notes = {claim["earlier_size"]: "earlier-checkpoint.txt"} | notes
-        roots = {}
-        for size, name in notes.items():
-            origin, signed_size, roots[size] = opened(members[name].decode(), trusted or members["keys.txt"].decode())
+        earlier = {claim["earlier_size"]: "earlier-checkpoint.txt"} if claim["earlier_size"] else {}
+        roots, keys = {}, members["keys.txt"].decode() if trusted is None else trusted
+        for size, name in (earlier | {claim["size"]: "checkpoint.txt"}).items():
+            origin, signed_size, roots[size] = opened(members[name].decode(), keys)
             expect((origin, signed_size) == (claim["origin"], str(size)), f"{name} is of another log or size")
         tree = Tree(members["subtrees.bin"], roots)
         vouching = f"{claim['covered_count']} of them are in the log of {claim['size']} events signed as {origin!a}"
+        vouching += " by a key of its own, on which trust rests" if trusted is None else " by a key of yours"
     events = check_events(members, manifest, tree)
-    if manifest["kind"] == "run":
-        check_contents(members, events, manifest["content"] == "withheld")
-    expect(not any("/" in name for name in members), "contents that no index has")
+    if manifest["kind"] != "period":
+        check_contents(members, events, {"included": "stored", "withheld": "withheld"}[manifest["content"]])
+    expect(not any(name.startswith("content/") for name in members), "contents that no index has")
     return f"{len(events)} events are linked; {vouching}"
 
 
-def main(path: str, keys_path: str | None = None) -> int:
+def main(*arguments: str) -> int:
     """The exit code."""
+    if len(arguments) not in (1, 2) or any(argument.startswith("-") for argument in arguments):
+        print("usage: python independent.py FILE [KEYS], of which neither may begin with -", file=sys.stderr)
+        return 2
+    subject = arguments[-1]
     try:
-        print(check(path, Path(keys_path).read_text() if keys_path else ""))
-    except (EOFError, OSError, RuntimeError, struct.error, zipfile.BadZipFile, zlib.error) as error:
-        print(f"this is no bundle: {str(error)!a}", file=sys.stderr)
+        trusted = Path(subject).read_bytes() if arguments[1:] else None
+        if trusted is not None and b"+" not in trusted:
+            raise EOFError("it has no keys")
+        subject = arguments[0]
+        print(check(subject, None if trusted is None else trusted.decode("utf-8", "replace")))
+    except (EOFError, OSError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
+        print(f"{subject!a} cannot be read: {str(error)!a}", file=sys.stderr)
         return 2
     except (ArithmeticError, AttributeError, InvalidSignature, LookupError, TypeError, ValueError) as error:
         print(f"not as it claims: {type(error).__name__} {str(error)!a}", file=sys.stderr)
@@ -196,4 +196,4 @@ def main(path: str, keys_path: str | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:3]))
+    sys.exit(main(*sys.argv[1:]))

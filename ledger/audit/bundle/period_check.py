@@ -6,12 +6,10 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
-
 from harness.ids import CODE_PATTERN, ID_PATTERN, SYSTEM_STREAM, run_stream, session_stream
 from ledger.audit.bundle import limits
 from ledger.audit.bundle.errors import BundleWrong
-from ledger.audit.bundle.event_lines import STREAM_ID, EventLine, parse_event_line, parse_head_line
+from ledger.audit.bundle.event_lines import STREAM_ID, EventLine, fields_in, parse_event_line, parse_head_line
 from ledger.audit.bundle.manifest import EVENTS, HEADS, PeriodManifest
 from ledger.audit.bundle.reading import Archive
 from ledger.audit.bundle.report import PeriodRun
@@ -114,9 +112,9 @@ def _code(value: object, place: str) -> str:
 
 def _fields_of(event: EventLine, place: str) -> dict[str, Any]:
     try:
-        fields: Any = orjson.loads(event.body)
+        fields = fields_in(event.body, place)
         stream_id, run_id, session_id = fields["stream_id"], fields.get("run_id"), fields.get("session_id")
-    except (orjson.JSONDecodeError, AttributeError, TypeError, KeyError):
+    except KeyError:
         raise BundleWrong("event_unreadable", place, "its body is not that of an event") from None
     wanted = SYSTEM_STREAM
     if run_id is not None:
@@ -125,4 +123,4 @@ def _fields_of(event: EventLine, place: str) -> dict[str, Any]:
         wanted = session_stream(str(session_id))
     if stream_id != wanted:
         raise BundleWrong("stream_identity", place, "its session and run are not those of its stream")
-    return dict(fields)
+    return fields

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import orjson
-
 from ledger.audit.bundle import limits
 from ledger.audit.bundle.contents import NamedContents
 from ledger.audit.bundle.errors import BundleWrong
-from ledger.audit.bundle.event_lines import parse_event_line
+from ledger.audit.bundle.event_lines import fields_in, parse_event_line
 from ledger.audit.bundle.manifest import EVENTS, RunManifest
 from ledger.audit.bundle.reading import Archive
 from ledger.audit.bundle.rows import FoldedRows
@@ -53,10 +51,10 @@ def check_run_events(
 
 def _fields_of(body: bytes, number: int, manifest: RunManifest) -> dict[str, Any]:
     try:
-        fields: Any = orjson.loads(body)
+        fields = fields_in(body, f"event {number}")
         found = fields["stream_id"], fields["session_id"], fields["run_id"]
-    except (orjson.JSONDecodeError, TypeError, KeyError):
+    except KeyError:
         raise BundleWrong("event_unreadable", f"event {number}", "its body is not that of a run's event") from None
     if found != (manifest.stream_id, manifest.session_id, manifest.run_id):
         raise BundleWrong("stream_identity", f"event {number}", "it is of another run or session")
-    return dict(fields)
+    return fields
