@@ -8,6 +8,8 @@ from harness import Limits
 QUESTION_CHARS_MAX: Final = 16_000
 ACTIVE_RUNS_MAX: Final = 8
 """Chats and checks at once; one more is refused with 429 and creates nothing."""
+ACTIVE_RUNS_LIMIT: Final = 1_000
+"""That it may be set to."""
 
 # What a run may use.
 CHAT_LIMITS: Final = Limits(

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from demo.bounds import CHAT_TIMEOUT_S, MODEL_TIMEOUT_S, TIMEOUT_S_MAX
+from demo.bounds import ACTIVE_RUNS_LIMIT, ACTIVE_RUNS_MAX, CHAT_TIMEOUT_S, MODEL_TIMEOUT_S, TIMEOUT_S_MAX
 
 PORT_MAX: Final = 65_535
 
@@ -32,11 +32,15 @@ def place(given: str) -> Path:
     return path
 
 
-def port(given: str) -> int:
-    """A port of TCP; 0 for a free one."""
-    if not (given.isascii() and given.isdigit() and int(given) <= PORT_MAX):
-        raise ValueError(f"must be a whole number from 0 to {PORT_MAX}")
-    return int(given)
+def whole_number(lowest: int, highest: int) -> Callable[[str], int]:
+    """A whole number within bounds."""
+
+    def check(given: str) -> int:
+        if not (given.isascii() and given.isdigit() and len(given) <= 10 and lowest <= int(given) <= highest):
+            raise ValueError(f"must be a whole number from {lowest} to {highest}")
+        return int(given)
+
+    return check
 
 
 def seconds(given: str) -> float:
@@ -94,7 +98,7 @@ OPTIONS: Final = (
     Option("logs", "TACHOGRAPH_LOGS", folder, "folder of log files to search", "/var/log"),
     Option("data", "TACHOGRAPH_DATA", place, "folder to keep things in", "data"),
     Option("db", "TACHOGRAPH_DB", text, "ledger to use; runs.db in the data folder if left out"),
-    Option("port", "TACHOGRAPH_PORT", port, "port of the app; 0 for a free one", "0"),
+    Option("port", "TACHOGRAPH_PORT", whole_number(0, PORT_MAX), "port of the app; 0 for a free one", "0"),
     Option(
         "redis_url",
         "REDIS_URL",
@@ -115,6 +119,13 @@ OPTIONS: Final = (
     ),
     Option("openai_model", "OPENAI_MODEL", text, "one of its models"),
     Option("openai_api_key", "OPENAI_API_KEY", header_text, "its key", is_secret=True),
+    Option(
+        "active_runs_max",
+        "TACHOGRAPH_ACTIVE_RUNS_MAX",
+        whole_number(1, ACTIVE_RUNS_LIMIT),
+        "chats and checks at once",
+        f"{ACTIVE_RUNS_MAX}",
+    ),
     Option("run_timeout_s", "TACHOGRAPH_RUN_TIMEOUT_S", seconds, "seconds a run may take", f"{CHAT_TIMEOUT_S:g}"),
     Option(
         "model_timeout_s",

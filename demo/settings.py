@@ -61,6 +61,7 @@ def settings_of(given: Configuration, provider: Provider) -> Settings:
         provider,
         redis_url=given["redis_url"],
         prometheus_url=given["prometheus_url"],
+        active_runs_max=given["active_runs_max"],
         timeout_s=given["run_timeout_s"],
         model_timeout_s=given["model_timeout_s"],
     )

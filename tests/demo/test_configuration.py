@@ -64,7 +64,11 @@ def test_everything_that_is_wrong_is_told_at_once_with_where_it_stands(read, tmp
     told = problems(
         read,
         flags={"logs": "/nowhere", "run_timeout_s": "never"},
-        environ={"TACHOGRAPH_PORT": "99999", "OPENAI_BASE_URL": "http://127.0.0.1:9"},
+        environ={
+            "TACHOGRAPH_PORT": "99999",
+            "TACHOGRAPH_ACTIVE_RUNS_MAX": "0",
+            "OPENAI_BASE_URL": "http://127.0.0.1:9",
+        },
         file='redis_url = "127.0.0.1"\nprot = 1\ndata = ["a"]\nmodel_timeout_s = 0\n',
     )
     file = f"file {tmp_path / 'demo.toml'}"
@@ -73,6 +77,7 @@ def test_everything_that_is_wrong_is_told_at_once_with_where_it_stands(read, tmp
         f"data ({file}): must be a text or a number",
         "logs (flag --logs): there is no folder '/nowhere'",
         "port (environment TACHOGRAPH_PORT): must be a whole number from 0 to 65535",
+        "active_runs_max (environment TACHOGRAPH_ACTIVE_RUNS_MAX): must be a whole number from 1 to 1000",
         f"redis_url ({file}): is no address like redis://127.0.0.1:6379/0",
         "run_timeout_s (flag --run-timeout-s): must be a number of seconds above 0 and at most 3600",
         f"model_timeout_s ({file}): must be a number of seconds above 0 and at most 3600",
@@ -159,11 +164,13 @@ def test_without_a_key_a_word_is_sent_that_is_none(read):
 
 def test_what_is_set_is_what_the_app_is_opened_with(read, tmp_path):
     given = read(
-        flags={"data": str(tmp_path / "d"), "run_timeout_s": "2.5"}, environ={"REDIS_URL": "redis://127.0.0.1"}
+        flags={"data": str(tmp_path / "d"), "run_timeout_s": "2.5", "active_runs_max": "3"},
+        environ={"REDIS_URL": "redis://127.0.0.1"},
     )
     settings = settings_of(given, Provider("http://x/v1", "k", "m"))
     assert (settings.data_folder, settings.log_folder) == (tmp_path / "d", tmp_path)
-    assert (settings.timeout_s, settings.redis_url) == (2.5, "redis://127.0.0.1")
+    assert (settings.timeout_s, settings.active_runs_max) == (2.5, 3)
+    assert settings.redis_url == "redis://127.0.0.1"
     assert settings.db_url == ledger_url(tmp_path / "d") == f"sqlite:///{tmp_path / 'd' / 'runs.db'}"
     assert settings_of(read(), Provider("http://x/v1", "k", "m")).timeout_s == CHAT_TIMEOUT_S
     assert ledger_url(tmp_path, "sqlite:////c.db") == "sqlite:////c.db"
