@@ -7,10 +7,14 @@ made when the first one comes.
 
 from __future__ import annotations
 
+import logging
+import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -85,3 +89,20 @@ class Promise(Future[T]):
                     waiter.add_exception(self) if exception is not None else waiter.add_result(self)
                 condition.notify_all()
         self._invoke_callbacks()
+
+    def _invoke_callbacks(self) -> None:
+        # As the inherited one, but `SystemExit` from one does not keep the others from hearing either.
+        for callback in self._done_callbacks:
+            try:
+                callback(self)
+            except BaseException:
+                log.exception("what waited for a promise raised")
+
+
+def _renew_lock() -> None:
+    """In a forked child: another thread may have had the lock, and is not there to give it back."""
+    global _lock
+    _lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)

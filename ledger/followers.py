@@ -19,6 +19,7 @@ from ledger.reader import LedgerReader
 Write = Callable[[Any, list[Leaf]], Any]
 Send = Callable[[list[Leaf]], Awaitable[object]]
 OnConnection = Callable[[Any], Any]
+ENDED = "has ended the transaction, so what it wrote and the follower's place are not one"
 
 
 class Checkpoint(NamedTuple):

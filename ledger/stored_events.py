@@ -31,7 +31,7 @@ def events_of(bodies: Iterable[bytes]) -> list[Event]:
     for body in bodies:
         try:
             events.append(cast(Event, decode(body)))
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             with contextlib.suppress(UnknownEvent):
                 events.append(_checked(body))
     return events

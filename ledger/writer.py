@@ -157,7 +157,7 @@ class Writer(Front):
     def _run(self, item: Job) -> None:
         try:
             result = item.action()
-        except Exception as error:  # noqa: BLE001 - it is the caller's to see
+        except BaseException as error:  # noqa: BLE001 - it is the caller's to see, and ends no thread
             result = error
         answer(item.future, result)
         self._on_written()

@@ -75,7 +75,7 @@ def exception_of(kind: str, told: TypedFailure, errors: Errors) -> BaseException
     text = str(told)
     make = errors.get(kind) or errors.get(kind.rpartition(".")[2]) or _built_in(kind)
     if make is not None:
-        with contextlib.suppress(Exception):  # It takes other arguments than a text.
+        with contextlib.suppress(Exception):  # It cannot be made of a text.
             return make(text)
     named = type(kind, (RecordedFailure,), {"__qualname__": kind})
     failure: BaseException = named(told.failure, text, usage=told.usage, retry_after_s=told.retry_after_s)
@@ -83,8 +83,22 @@ def exception_of(kind: str, told: TypedFailure, errors: Errors) -> BaseException
 
 
 def _built_in(kind: str) -> Callable[[str], BaseException] | None:
+    """Makes what is caught as the class of that name, and says the recorded text."""
     known = getattr(builtins, kind, None)
-    return known if isinstance(known, type) and issubclass(known, Exception) else None
+    if not isinstance(known, type) or not issubclass(known, Exception) or issubclass(known, StopIteration):
+        return None  # Nothing that is awaited can raise a StopIteration.
+
+    def make(text: str) -> BaseException:
+        with contextlib.suppress(Exception):  # It takes other arguments than a text,
+            plain: BaseException = known(text)
+            if str(plain) == text:
+                return plain
+        # or says something else of it, as a KeyError does.
+        saying = {"__init__": lambda _self: None, "__str__": lambda _self: text}
+        error: BaseException = type(kind, (known,), saying)()
+        return error
+
+    return make
 
 
 def failure_type(code: str) -> FailureType:

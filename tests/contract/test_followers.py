@@ -7,7 +7,7 @@ import sqlite3
 import asyncpg
 import pytest
 
-from harness.errors import LedgerUnavailable
+from harness.errors import InvalidInput, LedgerUnavailable
 from tests.contract.test_following import ordered, record, record_many
 from tests.faults import programs
 from tests.faults.processes import start
@@ -214,6 +214,8 @@ async def test_a_follower_whose_effects_are_elsewhere_skips_nothing_when_it_is_k
         "ATTACH ':memory:' AS other",
         "PRAGMA recursive_triggers = ON",
         "CREATE TRIGGER mine AFTER INSERT ON event BEGIN SELECT 1; END",
+        "CREATE TEMP TABLE Event (seq)",
+        "CREATE TEMP VIEW STREAM AS SELECT 1 AS stream_id",
     ],
 )
 async def test_in_a_file_a_follower_gets_at_nothing_of_the_ledgers_own(database, ledger, run, attack):  # E1, E2
@@ -224,5 +226,64 @@ async def test_in_a_file_a_follower_gets_at_nothing_of_the_ledgers_own(database,
     refused = asyncpg.IntegrityConstraintViolationError if database.is_postgres else sqlite3.DatabaseError
     with pytest.raises(refused, match=r"not authorized|prohibited|event_immutable"):
         await ledger.followers.apply("bad", write)
+    assert await ledger.followers.places() == {}
+    assert (await record(ledger, run.transition("next"))).first_seq == 2
+
+
+async def test_what_a_follower_sets_of_its_connection_is_set_for_as_long_as_it_has_it(database, ledger, run):
+    def write(connection, events):
+        connection.row_factory = lambda cursor, row: {about[0]: row[at] for at, about in enumerate(cursor.description)}
+        connection.text_factory = bytes
+
+    async def write_async(connection, events):
+        await connection.execute("SET search_path TO pg_catalog")
+
+    await record(ledger, run.start())
+    async with going(ledger.followers.apply("odd", write_async if database.is_postgres else write)):
+        async with asyncio.timeout(20):
+            while await ledger.followers.places() != {"odd": 1}:
+                await asyncio.sleep(0.01)
+    assert (await record(ledger, run.transition("next"))).first_seq == 2
+
+
+@pytest.mark.parametrize("raised", [SystemExit(3), KeyboardInterrupt()], ids=repr)
+async def test_whatever_a_follower_raises_ends_nothing_but_its_own_call(database, ledger, run, raised):
+    def fail(*_):
+        raise raised
+
+    async def fail_async(connection, events):
+        fail()
+
+    await record(ledger, run.start())
+    async with asyncio.timeout(20):
+        with pytest.raises(type(raised)):
+            await ledger.followers.apply("bad", fail_async if database.is_postgres else fail)
+        assert await ledger.followers.places() == {}
+        assert (await record(ledger, run.transition("next"))).first_seq == 2
+
+
+async def test_events_are_not_passed_over_where_a_follower_is_written_for_the_other_engine(database, ledger, run):
+    async def write_async(connection, events):
+        raise AssertionError("nobody awaits this")
+
+    await record(ledger, run.start())
+    with pytest.raises(TypeError if database.is_postgres else InvalidInput, match=r"await"):
+        await ledger.followers.apply("bad", (lambda *_: None) if database.is_postgres else write_async)
+    assert await ledger.followers.places() == {}
+
+
+async def test_a_follower_whose_statements_end_its_transaction_has_applied_nothing(database, ledger, run):
+    def write(connection, events):
+        connection.execute("CREATE TABLE once (n INTEGER UNIQUE)")
+        connection.execute("INSERT INTO once VALUES (1)")
+        with contextlib.suppress(sqlite3.IntegrityError):
+            connection.execute("INSERT OR ROLLBACK INTO once VALUES (1)")
+
+    async def write_async(connection, events):
+        await connection.execute("ROLLBACK")
+
+    await record(ledger, run.start())
+    with pytest.raises(InvalidInput, match="has ended the transaction"):
+        await ledger.followers.apply("bad", write_async if database.is_postgres else write)
     assert await ledger.followers.places() == {}
     assert (await record(ledger, run.transition("next"))).first_seq == 2

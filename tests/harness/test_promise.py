@@ -2,11 +2,15 @@
 
 import asyncio
 import gc
+import os
+import signal
+import sys
 import threading
 from concurrent.futures import FIRST_COMPLETED, Future, as_completed, wait
 
 import pytest
 
+from harness import promise as promises_of_all
 from harness.concurrency.waiting import result_of
 from harness.promise import Promise
 
@@ -89,9 +93,14 @@ def test_it_cannot_be_cancelled_and_a_wait_for_it_ends_in_time():
     assert promise.result() == 1
 
 
-def test_what_a_callback_raises_keeps_the_others_from_nothing(caplog):
+def raise_it(error):
+    raise error
+
+
+@pytest.mark.parametrize("raised", [ZeroDivisionError(), SystemExit(1), KeyboardInterrupt(), asyncio.CancelledError()])
+def test_what_a_callback_raises_keeps_the_others_from_nothing(caplog, raised):
     promise, told = Promise(), []
-    promise.add_done_callback(lambda _: 1 / 0)
+    promise.add_done_callback(lambda _: raise_it(raised))
     promise.add_done_callback(told.append)
     promise.set_result(1)
     assert told == [promise]
@@ -113,3 +122,68 @@ def test_where_no_thread_waits_none_is_prepared_for():
         assert promise.exception() is None
     gc.collect()
     assert not any(isinstance(one, threading.Condition) for promise in promises for one in vars(promise).values())
+
+
+def whole_life():
+    """A promise from its making to its end, with whoever waits for it."""
+    promise, told = Promise(), []
+    promise.add_done_callback(told.append)
+    with pytest.raises(TimeoutError):
+        promise.result(0)
+    promise.set_result(1)
+    promise.add_done_callback(told.append)
+    assert told == [promise, promise]
+
+
+def at_every_line(do):
+    """Live a promise's life in a thread, and `do` something before each line of it, as a signal handler might."""
+
+    def trace(frame, event, _):
+        if frame.f_code.co_filename != promises_of_all.__file__:
+            return None
+        do()
+        return trace
+
+    def live():
+        sys.settrace(trace)
+        try:
+            whole_life()
+        finally:
+            sys.settrace(None)
+
+    thread = threading.Thread(target=live, daemon=True)
+    thread.start()
+    return thread
+
+
+def test_what_interrupts_a_thread_anywhere_in_it_may_make_and_keep_others():
+    count = []
+
+    def interrupt():
+        whole_life()
+        count.append(1)
+
+    thread = at_every_line(interrupt)
+    thread.join(30)
+    assert not thread.is_alive()
+    assert len(count) > 20
+
+
+def test_a_child_that_was_forked_while_a_thread_was_anywhere_in_it_has_promises_too():
+    here, go_on = threading.Semaphore(0), threading.Semaphore(0)
+
+    def halt():
+        here.release()
+        go_on.acquire()
+
+    thread, statuses = at_every_line(halt), set()
+    while here.acquire(timeout=0.2):
+        child = os.fork()
+        if child == 0:
+            signal.alarm(10)
+            whole_life()
+            os._exit(0)
+        statuses.add(os.waitpid(child, 0)[1])
+        go_on.release()
+    thread.join(30)
+    assert statuses == {0}

@@ -220,6 +220,34 @@ def test_decoders_and_errors_make_what_the_code_knows_of_bytes_and_names():
     assert (done.is_same, done.result) == (True, (Reply, "decoded", TokenUsage(1, 2)))
 
 
+@pytest.mark.parametrize(
+    ("raised", "caught"),
+    [
+        (KeyError("pod"), KeyError),
+        (KeyError("pod"), LookupError),
+        (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"), ValueError),
+        (OSError(2, "no such file"), OSError),
+        (ExceptionGroup("both", [ValueError("no")]), Exception),
+        (type("StopIteration", (Exception,), {})("an application's own"), Exception),
+        (StopAsyncIteration("no more"), StopAsyncIteration),
+    ],
+    ids=lambda value: value.__name__ if isinstance(value, type) else None,
+)
+def test_what_failed_is_caught_as_it_was_and_says_what_it_said(raised, caught):
+    def look(run):
+        raise raised
+
+    async def agent(harness):
+        async with opened(harness) as run:
+            try:
+                await harness.tool(run, "look", look)
+            except caught as error:
+                await harness.tool(run, "say", print, args={"end": f"{type(error).__name__}: {error}"})
+
+    outcome = again(record(agent), agent)
+    assert outcome.verdict is Verdict.SAME, outcome
+
+
 def test_a_decoder_that_raises_ends_the_re_execution_with_that():
     def refuse(data):
         raise LookupError("what is this")

@@ -61,6 +61,9 @@ def test_a_body_is_an_event_where_it_is_one_when_it_is_checked_in_full(event_typ
         assert [event.type for event in events_of([body])] == full
 
 
+DEEP = 200_000
+
+
 @pytest.mark.parametrize("body", [b"", b"[]", b"7", b"{", b'{"type":"run.terminated"', b"\xff", b'{"type":"\xff"}'])
 def test_bytes_that_are_no_event_are_refused(body: bytes):
     with pytest.raises(ValueError, match=r"\S"):
@@ -71,3 +74,12 @@ def test_a_type_or_a_version_from_elsewhere_is_passed_over():
     ended = EVENTS[0]["body"].encode()
     news = [b'{"type":"run.paused","version":1,"why":1.5}', b'{"type":"run.terminated","version":2}']
     assert [event.type for event in events_of([news[0], ended, news[1]])] == [json.loads(ended)["type"]]
+
+
+@pytest.mark.parametrize("name", ["type", "version", "limits", "unknown"])
+@pytest.mark.parametrize("nested", ["[" * DEEP, "[" * DEEP + "]" * DEEP, '{"a":' * DEEP + "1" + "}" * DEEP])
+def test_a_body_nested_too_deeply_is_refused_as_any_other(name: str, nested: str):  # CASES 27
+    others = {key: value for key, value in fields_of("run.started").items() if key != name}
+    body = f'{{"{name}": {nested}, {json.dumps(others)[1:]}'.encode()
+    with pytest.raises(ValueError, match=r"\S"):
+        events_of([body])

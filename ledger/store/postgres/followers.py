@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 
 import asyncpg
 
-from ledger.followers import Checkpoint, OnConnection
+from harness.errors import InvalidInput
+from ledger.followers import ENDED, Checkpoint, OnConnection
 from ledger.leaves import START, Wanted
 from ledger.loop_thread import LoopThread
 from ledger.store.postgres.faults import FAULTS, unavailable
@@ -30,7 +31,7 @@ FORGET = "DELETE FROM follower WHERE name = $1"
 class _Raised(Exception):
     """What an application raised in a transaction of the ledger's, which is undone for it."""
 
-    def __init__(self, error: Exception) -> None:
+    def __init__(self, error: BaseException) -> None:
         self.error = error
 
 
@@ -76,6 +77,7 @@ class PostgresFollowers:
                 return False
             if write is not None:
                 await _call(write, connection)
+                await self._link.reset()
             return True
 
     @contextlib.asynccontextmanager
@@ -99,5 +101,8 @@ class PostgresFollowers:
 async def _call(write: OnConnection, connection: Any) -> None:
     try:
         await write(connection)
-    except Exception as error:
+    except (Exception, SystemExit, KeyboardInterrupt) as error:
+        # The last two would end the loop's thread.
         raise _Raised(error) from error
+    if not connection.is_in_transaction():
+        raise _Raised(InvalidInput("write", ENDED))

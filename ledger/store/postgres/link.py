@@ -13,6 +13,7 @@ from ledger.store.postgres.place import PostgresPlace
 
 GOODBYE_TIMEOUT_S = 2.0
 CHECK = "SELECT current_setting('synchronous_commit')"
+RESET = "RESET ALL"
 DURABLE = "SET synchronous_commit = on"
 
 
@@ -35,6 +36,12 @@ class Link:
                 raise
             self._connection = connection
         return self._connection
+
+    async def reset(self) -> None:
+        """Take back what others have set of the connection that they were lent."""
+        if self._connection is not None:
+            await self._connection.execute(RESET)
+            await _make_durable(self._connection)
 
     def drop(self) -> None:
         """Use this connection no more."""
