@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from demo.offline_model import create_offline_model
-from demo.offline_model.faults import Faults
+from demo.offline_model.faults import Fault, Faults
 from demo.offline_model.server import reply_to
 from demo.offline_model.wire import ChatRequest, Reply, WantedCall, completion
 from demo.serving import OpenApp
@@ -60,6 +60,22 @@ def answering(answer: Callable[[ChatRequest], Reply | int | bytes], *, delay_s: 
         yield Starlette(routes=[Route("/v1/chat/completions", chat, methods=["POST"]), *own])
 
     return opened
+
+
+class Plan:
+    """What goes wrong next with the requests for each task: what is due, once each, then what stays."""
+
+    def __init__(self) -> None:
+        self.due: dict[str, list[Fault]] = {}
+        self.stays: dict[str, Fault] = {}
+
+    def __call__(self, task: str | None) -> Fault | None:
+        due = self.due.get(task or "")
+        return due.pop(0) if due else self.stays.get(task or "")
+
+    def clear(self) -> None:
+        """From here on nothing goes wrong."""
+        self.due, self.stays = {}, {}
 
 
 def with_faults(faults: Faults) -> OpenApp:
