@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from ledger.audit.bundle.errors import InvalidBundle
-from ledger.audit.bundle.manifest import RunManifest
+from ledger.audit.bundle.manifest import PeriodManifest, RunManifest
 from ledger.audit.bundle.report import BundleReport, PeriodRun
 from ledger.audit.bundle.verifying import verify_bundle as verify_file
 from ledger.audit.checkpoint import SignedCheckpoint
@@ -78,6 +78,9 @@ def as_dictionary(report: BundleReport) -> dict[str, object]:
         "contents": report.content_counts,
         "rows": report.row_count,
         "runs": report.runs,
+        "recorded_us": report.recorded_us,
+        "is_begin_shown": report.is_begin_shown,
+        "is_end_shown": report.is_end_shown,
     }
 
 
@@ -87,7 +90,8 @@ def lines_of(report: BundleReport, *, with_runs: bool) -> list[str]:
     if isinstance(manifest, RunManifest):
         lines = [f"run       {manifest.session_id}/{manifest.run_id} of ledger {manifest.ledger_id}"]
     else:
-        lines = [f"period    {when(manifest.from_us)} to {when(manifest.to_us)} of ledger {manifest.ledger_id}"]
+        times = f"{when(manifest.from_us)} to {when(manifest.to_us)}, as it says"
+        lines = [f"period    {times}; of ledger {manifest.ledger_id}"]
     lines.append(f"made      {when(manifest.made_us)} by {manifest.made_by}, as it says")
     if report.finding is not None:
         return [*lines, f"WRONG     {one_line(str(report.finding), FINDING_WIDTH)}"]
@@ -98,7 +102,7 @@ def lines_of(report: BundleReport, *, with_runs: bool) -> list[str]:
         rows = f"{report.row_count:,}, as the events add up to" if report.row_count is not None else "not checked:"
         lines.append(f"rows      {rows}{'' if report.row_count is not None else ' another version has folded them'}")
     else:
-        lines += _summary_of(report.runs)
+        lines += [*_times_of(report, manifest), *_summary_of(report.runs)]
         lines += [_table_of(report.runs)] if with_runs and report.runs else []
     return [*lines, "right     everything that was looked at is as the bundle claims"]
 
@@ -123,6 +127,19 @@ def _vouching_of(report: BundleReport) -> list[str]:
     return lines
 
 
+def _times_of(report: BundleReport, manifest: PeriodManifest) -> list[str]:
+    begin, end = manifest.tree.earlier_size, manifest.tree.size
+    lines = ["recorded  nothing"]
+    if report.recorded_us is not None:
+        first, last = map(when, report.recorded_us)
+        lines = [f"recorded  from {first} to {last}: the places {begin:,} to {end - 1:,} of the log"]
+    if not report.is_begin_shown:
+        lines.append(f"          whether events of the period came before place {begin:,}, nothing in it shows")
+    if not report.is_end_shown:
+        lines.append(f"          whether the log had more of the period after its {end:,} events, nothing in it shows")
+    return lines
+
+
 def _summary_of(runs: tuple[PeriodRun, ...]) -> list[str]:
     outcomes = Counter(run.outcome for run in runs if run.outcome is not None)
     ended = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(outcomes.items()))
@@ -130,9 +147,9 @@ def _summary_of(runs: tuple[PeriodRun, ...]) -> list[str]:
     still_open = sum(run.begun_us is not None and run.outcome is None for run in runs)
     others = sum(run.begun_us is None and run.outcome is None for run in runs)
     return [
-        f"runs      {len(runs):,}: every one that has an event in it",
+        f"runs      {len(runs):,}: every one that has an event at these places",
         f"          ended: {ended or 'none'}; by recovery, since their process was lost: {lost:,}",
-        f"          begun in it and still open: {still_open:,}; begun before it and not ended in it: {others:,}",
+        f"          begun here and still open: {still_open:,}; begun before and not ended here: {others:,}",
     ]
 
 

@@ -8,6 +8,7 @@ from click.testing import CliRunner
 from ledger.audit.bundle import manifest as names
 from ledger.cli.verify_bundle import verify_bundle
 from tests.audit.bundles import KEY, OTHER_KEY, members_of, three_runs, write_members, write_period, write_run
+from tests.ledger.scripted import EPOCH_US
 
 LOG = three_runs()
 SIZE = len(LOG.events)
@@ -87,12 +88,30 @@ def test_a_checkpoint_that_was_kept_is_compared(call, run_bundle, tmp_path, key_
 def test_the_runs_of_a_period_are_counted_and_listed(call, tmp_path, key_file):
     path = write_period(tmp_path / "period.bundle", LOG, 10, SIZE)
     found = call(path, "--key", key_file, "--runs")
-    for said in ("4: every one", "3 SUCCESS", "still open: 1", "session-2/run-4"):
+    for said in ("4: every one", "the places 10 to 39 of the log", "3 SUCCESS", "still open: 1", "session-2/run-4"):
         assert said in found.stdout
     assert "session-2/run-4" not in call(path, "--key", key_file).stdout
     told = json.loads(call(path, "--json").stdout)
     assert [run["run_id"] for run in told["runs"]][-1] == "run-4"
     assert told["manifest"]["tree"]["size"] == SIZE
+
+
+def test_a_period_is_not_said_to_be_whole_where_its_maker_chose_where_it_ends(call, tmp_path, key_file):
+    members = members_of(write_period(tmp_path / "period.bundle", LOG, 10, SIZE - 5))
+    begin, end = EPOCH_US + 10, EPOCH_US + SIZE - 5
+    for times, unknown in (
+        ({"from_us": begin + 1, "to_us": end - 1}, []),
+        ({"from_us": begin, "to_us": end - 1}, ["came before place 10"]),
+        ({"from_us": begin + 1, "to_us": end}, ["after its 35 events"]),
+        ({"from_us": 0, "to_us": end + 10**9}, ["came before place 10", "after its 35 events"]),
+    ):
+        (tmp_path / "says").unlink(missing_ok=True)
+        said = call(write_members(tmp_path / "says", members, says=times), "--key", key_file).stdout
+        assert said.count("nothing in it shows") == len(unknown)
+        assert all(text in said for text in unknown)
+    whole = json.loads(call(write_period(tmp_path / "whole", LOG, 0, SIZE), "--json").stdout)
+    assert (whole["is_begin_shown"], whole["is_end_shown"]) == (True, False)
+    assert whole["recorded_us"] == [EPOCH_US, EPOCH_US + SIZE - 1]
 
 
 def test_the_proof_of_one_event_is_printed_alone(call, run_bundle, key_file):

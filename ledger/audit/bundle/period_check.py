@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from harness.events.base import MAX_SAFE_INTEGER
 from harness.ids import CODE_PATTERN, ID_PATTERN, SYSTEM_STREAM, run_stream, session_stream
 from ledger.audit.bundle import limits
 from ledger.audit.bundle.errors import BundleWrong
@@ -33,8 +34,14 @@ class _Stream:
     event_count: int = 0
 
 
-def check_period_events(archive: Archive, manifest: PeriodManifest, tree: TreeCheck) -> tuple[PeriodRun, ...]:
-    """Every run that has an event in the period; `BundleWrong` for the first event that is not as it should be."""
+def check_period_events(
+    archive: Archive, manifest: PeriodManifest, tree: TreeCheck
+) -> tuple[tuple[PeriodRun, ...], tuple[int, int] | None]:
+    """Every run that has an event in the period, and when the first and the last of all events were recorded.
+
+    `BundleWrong` for the first event that is not as it should be.
+    """
+    first_us, last_us = MAX_SAFE_INTEGER, 0
     heads, streams = _heads_of(archive, manifest), dict[str, _Stream]()
     first = manifest.tree.earlier_size
     number = 0
@@ -45,18 +52,20 @@ def check_period_events(archive: Archive, manifest: PeriodManifest, tree: TreeCh
             raise BundleWrong("sequence_gap", f"event {number}", f"place {first + number - 1} of the log is missing")
         _add(heads, streams, event, number, manifest.ledger_id)
         tree.add(event.leaf_index, event.link)
+        first_us, last_us = min(first_us, event.recorded_us), max(last_us, event.recorded_us)
     if not number == manifest.event_count == manifest.tree.covered_count == manifest.tree.size - first:
         raise BundleWrong("count_differs", EVENTS, f"there are {number} events, and not one for each place of the log")
     tree.end()
     if heads:
         raise BundleWrong("count_differs", HEADS, f"it has {min(heads)}, of which there is no event")
-    return tuple(
+    runs = tuple(
         PeriodRun(
             one.session_id or "", one.run_id, one.begun_us, one.ended_us, one.outcome, one.reason, one.event_count
         )
         for one in streams.values()
         if one.run_id is not None
     )
+    return runs, (first_us, last_us) if number else None
 
 
 def _heads_of(archive: Archive, manifest: PeriodManifest) -> dict[str, tuple[int, bytes]]:

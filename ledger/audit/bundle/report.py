@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ledger.audit.bundle.errors import Problem
-from ledger.audit.bundle.manifest import Manifest
+from ledger.audit.bundle.manifest import Manifest, PeriodManifest
 from ledger.audit.proofs import InclusionProof
 
 
@@ -52,9 +52,26 @@ class BundleReport:
     """Rows that are what the events add up to; None where that was not looked at, since another fold made them."""
     runs: tuple[PeriodRun, ...] = ()
     """Every run that has an event in the period, in the order of their first."""
+    recorded_us: tuple[int, int] | None = None
+    """When the first and the last of a period's events were recorded; None where there are none."""
     proof: InclusionProof | None = None
     """Of the event that was to be proven; None if none was, or no checkpoint covers it."""
     finding: BundleFinding | None = None
+
+    @property
+    def is_begin_shown(self) -> bool:
+        """Whether the bundle itself shows that the log had no event of the period before these."""
+        if not isinstance(self.manifest, PeriodManifest):
+            return True
+        is_within = self.recorded_us is None or self.recorded_us[0] >= self.manifest.from_us
+        return not (self.manifest.tree.earlier_size and is_within)
+
+    @property
+    def is_end_shown(self) -> bool:
+        """Whether it shows that some event came after the period; else there may have been more of it."""
+        if not isinstance(self.manifest, PeriodManifest):
+            return True
+        return self.recorded_us is not None and self.recorded_us[1] >= self.manifest.to_us
 
     @property
     def is_right(self) -> bool:

@@ -108,8 +108,8 @@ class _Check:
             self._check_run(manifest, tree)
         else:
             assert tree is not None, "a period is what is between checkpoints"
-            runs = check_period_events(self._archive, manifest, tree)
-            self._report = dataclasses.replace(self._report, runs=runs)
+            runs, recorded_us = check_period_events(self._archive, manifest, tree)
+            self._report = dataclasses.replace(self._report, runs=runs, recorded_us=recorded_us)
         if tree is not None and self._prove is not None:
             self._report = dataclasses.replace(self._report, proof=tree.proof())
 
