@@ -1,7 +1,7 @@
 # Every target sets up what it needs by itself. ARGS go to the command: make test ARGS="-k budget"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test lint bench soak lock clean
+.PHONY: help demo serve baseline test lint bench soak lock clean
 .NOTPARALLEL:
 
 python := .venv/bin/python
@@ -20,6 +20,10 @@ demo: ## Run the demonstration: three requests about this machine, and their tra
 serve: ## Run the demonstration's servers, and keep serving
 	@.ci/setup
 	@$(python) -m demo serve $(ARGS)
+
+baseline: ## Ask the demonstration about machines with known faults, and compare (ARGS="--seed 12")
+	@.ci/setup
+	@$(python) -m demo baseline $(ARGS)
 
 test: ## Run every check and all tests
 	@.ci/setup tests

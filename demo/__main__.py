@@ -16,11 +16,16 @@ def main(argv: list[str] | None = None) -> int:
     # Nothing is open yet; an exception would be told by whatever is just being imported.
     signal.signal(signal.SIGINT, _quit)
     signal.signal(signal.SIGTERM, _quit)
+    arguments = sys.argv[1:] if argv is None else argv
+    if arguments[:1] == ["baseline"]:
+        from demo.baseline.command import perform_baseline
+
+        return perform_baseline(arguments[1:])
     from demo import command_line
     from demo.configuration import BadConfiguration, read_configuration
     from demo.terminal import complain, give_up_unwritten, open_console, show_configuration
 
-    said = command_line.parse(argv, __doc__)
+    said = command_line.parse(arguments, __doc__)
     try:
         only = LEDGER_ONLY if said.command == "replay" else ()
         given = read_configuration(said.flags, os.environ, said.config, only=only)

@@ -10,6 +10,7 @@ COMMANDS = {
     "run": "the demonstration: two questions and a check of the machine (the default)",
     "serve": "the app, until it is stopped",
     "replay": "execute a recorded run again, offline, and compare",
+    "baseline": "measure the answers on machines with known faults; see baseline --help",
     "config": "what is set, and where each value comes from",
 }
 HOW = f"""commands:
@@ -35,6 +36,8 @@ def parse(argv: list[str] | None, about: str | None) -> Namespace:
     given = parser.parse_args(argv)
     if (given.command == "replay") != (given.run is not None):
         parser.error("replay takes the run as SESSION/RUN, and no other command does")
+    if given.command == "baseline":
+        parser.error("baseline comes first: it has options of its own")
     given.flags = {option.name: getattr(given, option.name, None) for option in OPTIONS}
     return given
 

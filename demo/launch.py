@@ -32,7 +32,7 @@ def demo_served(console: Console, given: Configuration) -> Iterator[tuple[str, P
     with ExitStack() as servers:
         provider = provider_of(given)
         if provider is None:
-            model_url = servers.enter_context(serving("the offline model", _offline_model))
+            model_url = servers.enter_context(serving("the offline model", opened_offline_model))
             provider = offline_provider(model_url)
         settings = settings_of(given, provider)
         console.print(f"· model    {provider.model} at {without_password(provider.base_url)}", style="dim")
@@ -67,5 +67,6 @@ async def _migrate(db_url: str) -> None:
 
 
 @asynccontextmanager
-async def _offline_model() -> AsyncIterator[Starlette]:
+async def opened_offline_model() -> AsyncIterator[Starlette]:
+    """The bundled model, as `serving` opens it."""
     yield create_offline_model(SystemWallClock())

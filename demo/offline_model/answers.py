@@ -1,14 +1,18 @@
 """The answers: from the evidence alone, with its sources, and with what to do next at the end."""
 
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 
+from demo.offline_model import cause_answer
 from demo.offline_model.tasks import listed
 from demo.offline_model.wire import MODEL_NAME
+from demo.rules.diagnosis import diagnose
 from demo.rules.findings import FOLDER_UNREADABLE, MARKS, Finding, Severity, count, findings
 from demo.rules.results import Result, of_tool
 from demo.rules.topics import LOG_ACCESS, Subject, Topic
 
 SIGNATURE = f"— {MODEL_NAME}, a rule-based model: it compares what the tools returned with fixed limits, no more."
+UNREAD = "Next: give the app the right to read these logs, or start it with another folder (--logs)."
 STEPS_PER_RUNBOOK = 3
 DETAILS_IN_VERDICT = 3
 
@@ -39,7 +43,15 @@ def chat(question: str) -> str:
 def answer(subject: Subject, results: Sequence[Result]) -> str:
     """The verdict first, then the evidence with its sources, then what to do."""
     found = findings(results)
-    parts = [_verdict(subject, found), _evidence(found, results), _next_steps(found, results), SIGNATURE]
+    topics = {finding.topic for finding in found if finding.severity > Severity.FINE}
+    if subject.wants_cause:
+        diagnosis = diagnose(results)
+        verdict, why = cause_answer.verdict(diagnosis), list(cause_answer.evidence(diagnosis))
+        queries = set() if diagnosis.cause is None else {diagnosis.cause.runbook_query}
+    else:
+        verdict, why, queries = _verdict(subject, found), [], {topic.runbook_query for topic in topics}
+    unread = topics == {LOG_ACCESS}
+    parts = [verdict, _evidence(found, results, why), UNREAD if unread else _next_steps(queries, results), SIGNATURE]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -70,10 +82,14 @@ def _head(worst: Severity, topics: Sequence[Topic], *, about_quoted: bool) -> st
     return f"No trouble with {about}."
 
 
-def _evidence(found: Sequence[Finding], results: Sequence[Result]) -> str:
-    lines = [f"- {_sentence(finding.text)}{MARKS[finding.severity]} [{finding.source}]" for finding in found]
+def _evidence(found: Sequence[Finding], results: Sequence[Result], why: Sequence[str]) -> str:
+    lines = [*why, *(_told(finding) for finding in found)]
     lines.extend(_left_out(results))
     return "Evidence:\n\n" + "\n".join(lines) if lines else ""
+
+
+def _told(finding: Finding) -> str:
+    return f"- {_sentence(finding.text)}{MARKS[finding.severity]} [{finding.source}]"
 
 
 def _left_out(results: Sequence[Result]) -> Iterator[str]:
@@ -90,11 +106,8 @@ def _left_out(results: Sequence[Result]) -> Iterator[str]:
             yield f"- {result.tool} gave no result: {result.error_code}."
 
 
-def _next_steps(found: Sequence[Finding], results: Sequence[Result]) -> str:
-    topics = {finding.topic for finding in found if finding.severity > Severity.FINE}
-    if topics == {LOG_ACCESS}:
-        return "Next: give the app the right to read these logs, or start it with another folder (--logs)."
-    troubled = {topic.runbook_query for topic in topics}
+def _next_steps(troubled: AbstractSet[str], results: Sequence[Result]) -> str:
+    """What the runbooks say about what is troubled, which is told by the queries that find them."""
     runbooks = {
         hit["runbook"]: hit
         for result in of_tool(results, "search_runbooks")

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 
+from demo.offline_model.cause_calls import closer_looks, first_looks
 from demo.offline_model.wire import WantedCall
 from demo.rules.findings import Severity, findings
 from demo.rules.results import Result, of_tool
@@ -13,15 +14,14 @@ def route(subject: Subject) -> str:
     """SIMPLE or COMPLEX, as one JSON object."""
     if not subject.needs_evidence:
         return _json({"intent": "SIMPLE", "reason": "nothing on this machine has to be looked at"})
-    about = listed([*(topic.label for topic in subject.topics), *(f"“{text}”" for text in subject.quoted)])
+    about = _about(subject)
     return _json({"intent": "COMPLEX", "reason": f"asks about {about} on this machine"})
 
 
 def plan(subject: Subject, offered: frozenset[str]) -> str:
     """Goal and steps, as one JSON object."""
     calls = [call for call in first_calls(subject) if not offered or call.name in offered]
-    about = listed([*(topic.label for topic in subject.topics), *(f"“{text}”" for text in subject.quoted)])
-    goal = f"Find out about {about or 'the question'} from live evidence."
+    goal = f"Find out about {_about(subject) or 'the question'} from live evidence."
     return _json({"goal": goal, "steps": [call.purpose for call in calls]})
 
 
@@ -46,11 +46,19 @@ def next_calls(subject: Subject, results: Sequence[Result], *, repair: bool) -> 
         yield from first_calls(subject)
     else:
         yield from _as_plain_text(results)
+        if subject.wants_cause:
+            yield from closer_looks(results)
+            return
         yield from _runbooks_for(subject, results)
 
 
 def first_calls(subject: Subject) -> Iterator[WantedCall]:
     """Figures, processes and logs for each topic, all at once; runbooks where the topic is already clear."""
+    if subject.wants_cause:
+        yield from first_looks()
+        for text in subject.quoted:
+            yield _text_search(text)
+        return
     topics = subject.topics or (LOGS,)
     if not subject.logs_only:
         if sections := list(dict.fromkeys(section for topic in topics for section in topic.sections)):
@@ -59,7 +67,7 @@ def first_calls(subject: Subject) -> Iterator[WantedCall]:
             if by := topic.processes_by:
                 yield WantedCall("top_processes", {"sort_by": by, "limit": 5}, f"list the processes with the most {by}")
     for text in subject.quoted:
-        yield WantedCall("search_logs", {"pattern": text, "regex": False}, f"search the logs for “{text}”")
+        yield _text_search(text)
     if not subject.quoted:
         yield from map(_log_search, topics)
     if not subject.whole_machine:
@@ -89,6 +97,16 @@ def _runbooks_for(subject: Subject, results: Sequence[Result]) -> Iterator[Wante
     for topic in dict.fromkeys(wanted):
         if topic is not LOG_ACCESS and topic.runbook_query not in asked:
             yield _runbook_search(topic)
+
+
+def _about(subject: Subject) -> str:
+    """What a question is about, in words."""
+    cause = ["the cause of a trouble"] if subject.wants_cause else []
+    return listed([*cause, *(topic.label for topic in subject.topics), *(f"“{text}”" for text in subject.quoted)])
+
+
+def _text_search(text: str) -> WantedCall:
+    return WantedCall("search_logs", {"pattern": text, "regex": False}, f"search the logs for “{text}”")
 
 
 def _metrics(sections: list[str]) -> WantedCall:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
+from demo.rules.causes import CAUSE_SEARCHES
 from demo.rules.results import Result, measured, of_tool
 from demo.rules.topics import CPU, DISK, LOG_ACCESS, LOGS, MEMORY, TOPICS, Topic
 
@@ -153,7 +154,8 @@ def _unread(results: Sequence[Result]) -> Iterator[Finding]:
 def _logs(results: Sequence[Result]) -> Iterator[Finding]:
     for result in of_tool(results, "search_logs"):
         value = result.value
-        if not value["files_searched"]:
+        if not value["files_searched"] or value["pattern"] in CAUSE_SEARCHES:
+            # What signs of a cause mean is for the diagnosis to say.
             continue
         topic = next((topic for topic in TOPICS if topic.log_pattern == value["pattern"]), None)
         found = value["match_count"]

@@ -96,6 +96,12 @@ LIVE = re.compile(
     r"close|how much|how many|check|why|top|most|its?)\b",
     re.IGNORECASE,
 )
+CAUSE_WANTED = re.compile(
+    r"\b(?:why|(?:root )?causes?|caused|what(?:'s| is) (?:wrong|the matter)|what happened|diagnose|"
+    r"is (?:anything|something) wrong)\b",
+    re.IGNORECASE,
+)
+EXPLAINS = re.compile(r"^\W*(?:explain|define|describe)\b", re.IGNORECASE)
 QUOTED = re.compile(r"[`\"“]([^`\"”\n]{3,200})[`\"”]")
 
 
@@ -126,10 +132,15 @@ class Subject:
         return bool(self.carried_over) and LOGS in self.topics
 
     @property
+    def wants_cause(self) -> bool:
+        """Whether it asks why something is as it is."""
+        return bool(CAUSE_WANTED.search(QUOTED.sub(" ", self.question))) and not EXPLAINS.search(self.question)
+
+    @property
     def needs_evidence(self) -> bool:
         """Whether this machine has to be looked at, rather than a word explained."""
         explains = DEFINITION.search(self.question) and not LIVE.search(self.question) and not self.carried_over
-        return bool(self.quoted) or (bool(self.topics) and not explains)
+        return bool(self.quoted) or self.wants_cause or (bool(self.topics) and not explains)
 
 
 def subject_of(question: str, earlier: Sequence[str]) -> Subject:
