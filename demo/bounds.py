@@ -24,6 +24,7 @@ CHAT_LIMITS: Final = Limits(
         "prometheus_alerts": 4,
         "query_prometheus": 8,
         "query_prometheus_range": 8,
+        "query_database": 8,
     },
     # For a name that a model made up: the policy denies it, and a denied call is not charged.
     per_tool_default=1,
@@ -80,6 +81,14 @@ PROMETHEUS_TEXT_CHARS_SHOWN: Final = 200
 """Of the name or value of a label, of an annotation, of an error."""
 PROMETHEUS_LABELS_SHOWN_MAX: Final = 20
 ALERTS_SHOWN_MAX: Final = 50
+SQL_CHARS_MAX: Final = 4_000
+SQL_ROWS_MAX: Final = 100
+SQL_CELL_CHARS_SHOWN: Final = 300
+SQL_CELL_BYTES_MAX: Final = 16 * 1024 * 1024
+"""Of one value that SQLite makes; other servers have a bound of their own."""
+SQL_TIMEOUT_S: Final = 5.0
+"""For connecting, and for one statement: told to the server, and watched from here."""
+SQL_LOCK_TIMEOUT_S: Final = 1
 RUNBOOK_HITS_MAX: Final = 5
 RUNBOOK_TEXT_CHARS_MAX: Final = 1_500
 RUNBOOK_FILE_BYTES_MAX: Final = 64 * 1024

@@ -7,6 +7,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from demo.bounds import ACTIVE_RUNS_LIMIT, ACTIVE_RUNS_MAX, CHAT_TIMEOUT_S, MODEL_TIMEOUT_S, TIMEOUT_S_MAX
+from demo.databases import engine_of
 
 PORT_MAX: Final = 65_535
 
@@ -61,6 +62,13 @@ def header_text(given: str) -> str:
     return given
 
 
+def database(given: str) -> str:
+    """An address of a database; what it is instead is not quoted, since a password may stand in it."""
+    if engine_of(given) is None:
+        raise ValueError("is no address like postgresql://USER@HOST/NAME, mysql://USER@HOST/NAME or sqlite:///FILE")
+    return given
+
+
 def address(*schemes: str, example: str) -> Callable[[str], str]:
     """An address of one of these schemes; what it is instead is not quoted, since a password may stand in it."""
 
@@ -111,6 +119,7 @@ OPTIONS: Final = (
         address("http", "https", example="http://127.0.0.1:9090"),
         "Prometheus to ask for figures and alerts; none if left out",
     ),
+    Option("sql_url", "DIAGNOSIS_SQL_URL", database, "database to ask by reading SQL; none if left out"),
     Option(
         "openai_base_url",
         "OPENAI_BASE_URL",

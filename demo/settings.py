@@ -37,6 +37,8 @@ class Settings:
     """Where conversations are kept instead of a file; may hold a password."""
     prometheus_url: str | None = field(default=None, repr=False)
     """May hold a password."""
+    sql_url: str | None = field(default=None, repr=False)
+    """A database that may be asked; may hold one, too."""
     limits: Limits = CHAT_LIMITS
     timeout_s: float = CHAT_TIMEOUT_S
     model_timeout_s: float = MODEL_TIMEOUT_S
@@ -62,6 +64,7 @@ def settings_of(given: Configuration, provider: Provider) -> Settings:
         redis_url=given["redis_url"],
         prometheus_url=given["prometheus_url"],
         active_runs_max=given["active_runs_max"],
+        sql_url=given["sql_url"],
         timeout_s=given["run_timeout_s"],
         model_timeout_s=given["model_timeout_s"],
     )

@@ -13,6 +13,7 @@ from demo.bounds import (
     PROMETHEUS_RANGE_MINUTES_MAX,
     PROMETHEUS_SERIES_MAX,
     RUNBOOK_HITS_MAX,
+    SQL_CHARS_MAX,
 )
 from demo.tools.figures import SECTIONS, Section
 
@@ -74,3 +75,11 @@ class QueryPrometheusRangeArguments(Arguments):
 class PrometheusAlertsArguments(Arguments):
     state: Literal["firing", "pending", "any"] = Field(default="any", description="Which alerts.")
     limit: int = Field(default=20, ge=1, le=ALERTS_SHOWN_MAX, description="How many alerts to show.")
+
+
+class QueryDatabaseArguments(Arguments):
+    sql: str = Field(
+        min_length=1,
+        max_length=SQL_CHARS_MAX,
+        description="One SELECT, EXPLAIN of a SELECT, or SHOW, in the dialect of the database.",
+    )

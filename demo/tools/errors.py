@@ -80,6 +80,34 @@ class PrometheusUnusable(ToolError):
     failure = FailureType.MALFORMED_REPLY
 
 
+class QueryRefused(ToolError):
+    """A statement that is not let through to the database."""
+
+    code = "query_refused"
+    failure = FailureType.INVALID_ARGUMENTS
+
+
+class QueryFailed(ToolError):
+    """The database says what is wrong with a statement."""
+
+    code = "query_failed"
+    failure = FailureType.REJECTED_REQUEST
+
+
+class QueryTimedOut(ToolError):
+    """A statement took longer than it may, or waited for a lock."""
+
+    code = "query_timed_out"
+    failure = FailureType.TIMEOUT
+
+
+class DatabaseUnreachable(ToolError):
+    """The database cannot be connected to, or the connection broke."""
+
+    code = "database_unreachable"
+    failure = FailureType.TRANSPORT
+
+
 def failure_type(error: BaseException) -> FailureType | None:
     """How a run's record classifies what a tool raised; None for anything else."""
     return error.failure if isinstance(error, ToolError) else None

@@ -14,6 +14,7 @@ from demo.tools.arguments import (
     HostMetricsArguments,
     NoArguments,
     PrometheusAlertsArguments,
+    QueryDatabaseArguments,
     QueryPrometheusArguments,
     QueryPrometheusRangeArguments,
     SearchLogsArguments,
@@ -26,6 +27,7 @@ from demo.tools.metrics import host_metrics, top_processes
 from demo.tools.prometheus import prometheus_alerts, query_prometheus, query_prometheus_range
 from demo.tools.runbooks import search_runbooks
 from demo.tools.sources import Sources
+from demo.tools.sql import query_database
 from demo.tools.time_of_day import current_time
 from harness import RunContext, ToolRules
 
@@ -150,6 +152,14 @@ TOOLS: tuple[Tool, ...] = (
         query_prometheus_range,
         places=lambda sources: {"url": sources.prometheus_url, "clock": sources.clock},
         is_configured=_has_prometheus,
+    ),
+    Tool(
+        "query_database",
+        "What a reading SQL statement gives, in the database that this machine's operator named.",
+        QueryDatabaseArguments,
+        query_database,
+        places=lambda sources: {"url": sources.sql_url},
+        is_configured=lambda sources: sources.sql_engine is not None,
     ),
 )
 

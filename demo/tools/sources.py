@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from demo.databases import Engine, engine_of
 from harness import SystemWallClock
 from harness.clock import WallClock
 
 BUNDLED_RUNBOOKS = Path(__file__).parent.parent / "runbooks"
 PROMETHEUS_LABEL = "prometheus"
+DATABASE_LABEL = "database"
 CONFIGURED = "configured"
 
 
@@ -22,14 +24,26 @@ class Sources:
     """Figures of a machine at one moment, as a file; None for this machine, now."""
     prometheus_url: str | None = field(default=None, repr=False)
     """May hold a password."""
+    sql_url: str | None = field(default=None, repr=False)
+    """So may this."""
     clock: WallClock = field(default_factory=SystemWallClock)
 
     @property
     def labels(self) -> dict[str, str]:
         """What is configured, for the record of a run: which tools its model was offered follows from it."""
-        return {} if self.prometheus_url is None else {PROMETHEUS_LABEL: CONFIGURED}
+        prometheus = {} if self.prometheus_url is None else {PROMETHEUS_LABEL: CONFIGURED}
+        return prometheus if self.sql_engine is None else prometheus | {DATABASE_LABEL: self.sql_engine}
+
+    @property
+    def sql_engine(self) -> Engine | None:
+        """The kind of the database, if one is configured."""
+        return None if self.sql_url is None else engine_of(self.sql_url)
 
     @classmethod
     def as_recorded(cls, labels: Mapping[str, str]) -> "Sources":
         """Sources with which a run is offered the tools that it was offered, but which lead nowhere."""
-        return cls(Path(), prometheus_url="http://recorded.invalid" if PROMETHEUS_LABEL in labels else None)
+        return cls(
+            Path(),
+            prometheus_url="http://recorded.invalid" if PROMETHEUS_LABEL in labels else None,
+            sql_url=f"{labels[DATABASE_LABEL]}://recorded.invalid" if DATABASE_LABEL in labels else None,
+        )

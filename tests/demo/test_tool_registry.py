@@ -22,7 +22,7 @@ def sources(tmp_path):
 @pytest.fixture
 def everything(tmp_path):
     """Sources with everything configured, some of it where nothing answers."""
-    return Sources(tmp_path, prometheus_url="http://127.0.0.1:9")
+    return Sources(tmp_path, prometheus_url="http://127.0.0.1:9", sql_url="postgresql://u@127.0.0.1:9/x")
 
 
 def test_every_tool_takes_the_run_first_and_only_reads():
@@ -61,6 +61,8 @@ def test_a_schema_describes_an_object_and_forbids_the_rest(tool):
         ("query_prometheus", {"query": "x" * 1001}, "query"),
         ("query_prometheus_range", {"query": "up", "minutes": 10**9}, "minutes"),
         ("prometheus_alerts", {"state": "silenced"}, "state"),
+        ("query_database", {"sql": "SELECT 1" + " " * 4000}, "sql"),
+        ("query_database", {"sql": "SELECT 1", "url": "sqlite:////etc/passwd"}, "url"),
     ],
 )
 async def test_wrong_arguments_are_refused_and_named(run, everything, name, arguments, named):
