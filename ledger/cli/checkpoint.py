@@ -8,20 +8,14 @@ import click
 
 from ledger.audit.signing import Signing
 from ledger.cli.common import command, db_option, json_option, open_existing, print_json, progress
-from ledger.cli.key import key_option, key_path, require_new, write_new
+from ledger.cli.key import anchor_option, key_option, key_path, require_new, write_new
 
 
 @click.command()
 @db_option
 @key_option
 @click.option("--origin", metavar="NAME", help="What the log is called; by default as the key.")
-@click.option(
-    "--anchor",
-    envvar="TACHOGRAPH_ANCHOR",
-    show_envvar=True,
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="A file elsewhere, to which the checkpoint is appended.",
-)
+@anchor_option
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="A new file to write it to.")
 @json_option
 @command

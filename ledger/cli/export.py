@@ -14,7 +14,7 @@ from ledger.audit.keyring import default_key_path, public_keys
 from ledger.audit.notes import VerifierKey
 from ledger.audit.signing import Signing
 from ledger.cli.common import command, db_option, json_option, keys_of, open_existing, print_json, progress
-from ledger.cli.key import key_option
+from ledger.cli.key import anchor_option, key_option
 from ledger.cli.verify_bundle import as_dictionary, file_argument, lines_of, read_keys, text_of
 from ledger.store.place import is_postgres, path_of
 
@@ -26,6 +26,7 @@ from ledger.store.place import is_postgres, path_of
 @click.option("-o", "--output", required=True, type=click.Path(dir_okay=False, path_type=Path), help="The new file.")
 @click.option("--without-content", is_flag=True, help="Leave out what was asked, answered, given and returned.")
 @key_option
+@anchor_option
 @click.option("--public-key", type=file_argument, metavar="FILE", help="Sign nothing, and take what these have signed.")
 @click.option("--origin", metavar="NAME", help="The log, where the keys have signed several.")
 @click.option("--checkpoint", "kept_file", type=file_argument, metavar="FILE", help="One that the receiver has kept.")
@@ -39,6 +40,7 @@ async def export(
     output: Path,
     without_content: bool,
     key_file: Path | None,
+    anchor: Path | None,
     public_key: Path | None,
     origin: str | None,
     kept_file: Path | None,
@@ -56,7 +58,7 @@ async def export(
     times = None if ids is not None else (moment_us("from", first or ""), moment_us("to", end or ""))
     kept = None if kept_file is None else SignedCheckpoint(text_of(kept_file))
     with progress("exporting", as_json) as on_progress:
-        keys, origin = await _keys(db, key_file, public_key, origin)
+        keys, origin = await _keys(db, key_file, anchor, public_key, origin)
         vouched = Vouched(keys=keys, origin=origin, kept=kept)
         if ids is not None:
             made = await export_run(
@@ -82,7 +84,7 @@ def moment_us(field: str, text: str) -> int:
 
 
 async def _keys(
-    db: str, key_file: Path | None, public_key: Path | None, origin: str | None
+    db: str, key_file: Path | None, anchor: Path | None, public_key: Path | None, origin: str | None
 ) -> tuple[list[VerifierKey], str | None]:
     """The public keys to take along and the log's name, once there is a checkpoint of now, where the key is at hand."""
     if public_key is not None:
@@ -93,7 +95,7 @@ async def _keys(
             return [], origin
         path = default_key_path(path_of(db))
     keys = public_keys(path)
-    async with await open_existing(db, signing=Signing(key=path, origin=origin)) as ledger:
+    async with await open_existing(db, signing=Signing(key=path, origin=origin, anchor=anchor)) as ledger:
         signed = await ledger.checkpoint()
     # It may be called otherwise than the key, since it was restored.
     return keys, signed.claim.origin

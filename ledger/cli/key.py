@@ -34,6 +34,13 @@ key_option = click.option(
     type=click.Path(dir_okay=False, path_type=Path),
     help="The private key's file; by default that of the ledger's file with .key added.",
 )
+anchor_option = click.option(
+    "--anchor",
+    envvar="TACHOGRAPH_ANCHOR",
+    show_envvar=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="A file elsewhere, to which the checkpoint is appended.",
+)
 actor_option = click.option("--actor", help="Who does it; kept for ever, so a pseudonym.")
 origin_option = click.option("--origin", metavar="NAME", help="What the log is called in checkpoints.")
 

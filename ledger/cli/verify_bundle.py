@@ -121,7 +121,8 @@ def _vouching_of(report: BundleReport) -> list[str]:
         lines.append(f"          which had {tree.earlier_size:,} events at an earlier checkpoint, and only grew")
     for key in report.signed_by:
         fingerprint = VerifierKey.parse(key).fingerprint
-        lines.append(f"signed    by {key.partition('+')[0]}, key with SHA-256 {fingerprint}")
+        name = one_line(key.partition("+")[0], FINDING_WIDTH)
+        lines.append(f"signed    by {name}, key with SHA-256 {fingerprint}")
     if not report.is_key_trusted:
         lines.append("          which is the bundle's own key: trust rests on it, unless you give yours with --key")
     return lines

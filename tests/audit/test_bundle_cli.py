@@ -6,6 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from ledger.audit.bundle import manifest as names
+from ledger.audit.notes import SigningKey
 from ledger.cli.verify_bundle import verify_bundle
 from tests.audit.bundles import KEY, OTHER_KEY, members_of, three_runs, write_members, write_period, write_run
 from tests.ledger.scripted import EPOCH_US
@@ -112,6 +113,13 @@ def test_a_period_is_not_said_to_be_whole_where_its_maker_chose_where_it_ends(ca
     whole = json.loads(call(write_period(tmp_path / "whole", LOG, 0, SIZE), "--json").stdout)
     assert (whole["is_begin_shown"], whole["is_end_shown"]) == (True, False)
     assert whole["recorded_us"] == [EPOCH_US, EPOCH_US + SIZE - 1]
+
+
+def test_the_name_of_a_key_moves_no_cursor(call, tmp_path):
+    key = SigningKey("log\x9b2J\u202eexample", bytes(32))
+    found = call(write_run(tmp_path / "odd", LOG, anchor=LOG.anchor(SIZE, key=key)))
+    assert (found.exit_code, "by log 2J example" in found.stdout) == (0, True)
+    assert all(character.isprintable() or character == "\n" for character in found.output)
 
 
 def test_the_proof_of_one_event_is_printed_alone(call, run_bundle, key_file):

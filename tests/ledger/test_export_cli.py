@@ -7,6 +7,10 @@ import pytest
 from click.testing import CliRunner
 
 from ledger import Ledger
+from ledger.audit.anchor import Anchor
+from ledger.audit.checkpoint import Checkpoint
+from ledger.audit.keyring import default_key_path
+from ledger.audit.keys import read_key_file
 from tests.ledger import commands as cli
 from tests.ledger.scripted import ScriptedRun
 
@@ -47,6 +51,17 @@ def test_a_run_is_exported_with_a_fresh_checkpoint_where_the_key_is_at_hand(call
     assert (checked.exit_code, "bundle's own key" in checked.stdout) == (0, False)
     told = json.loads(call(cli.export, "session-1/run-1", "-o", tmp_path / "2", "--without-content", "--json").stdout)
     assert (told["is_right"], told["contents"], told["file"]) == (True, {"withheld": 6}, str(tmp_path / "2"))
+
+
+def test_what_contradicts_the_anchor_is_not_signed_for_a_bundle_either(call, with_key, recorded, tmp_path, monkeypatch):
+    key, anchor = read_key_file(default_key_path(recorded)), Anchor(tmp_path / "anchor")
+    monkeypatch.setenv("TACHOGRAPH_ANCHOR", str(anchor.path))
+    assert call(cli.export, "session-1/run-1", "-o", tmp_path / "run.bundle").exit_code == 0
+    assert anchor.latest(key.name).size > 0
+    anchor.append(Checkpoint(key.name, 1_000, bytes(32)).sign(key))
+    refused = call(cli.export, "session-1/run-1", "-o", tmp_path / "again.bundle")
+    assert (refused.exit_code, "nothing was signed" in refused.output) == (1, True)
+    assert not (tmp_path / "again.bundle").exists()
 
 
 def test_without_a_key_it_is_said_that_nobody_vouches(call, tmp_path):
