@@ -8,6 +8,7 @@ from starlette.applications import Starlette
 from demo.agent import Agent
 from demo.api import Api
 from demo.bounds import MEMORY_TTL_S
+from demo.gatekeeper import Gatekeeper
 from demo.graph import diagnosis_graph
 from demo.jobs import Jobs
 from demo.memory import Memory
@@ -59,7 +60,7 @@ async def open_app(settings: Settings) -> AsyncIterator[Starlette]:
         api = Api(agent, jobs, new_session_id=lambda: ids.run_id().replace("run-", "chat-", 1))
         try:
             metrics = Metrics(ledger.reader, ledger.measures)
-            yield create_app(ledger.reader, writer=ledger, extra_routes=api.routes, metrics=metrics)
+            yield create_app(ledger.reader, writer=Gatekeeper(ledger), extra_routes=api.routes, metrics=metrics)
         finally:
             await jobs.close()
 

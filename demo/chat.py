@@ -1,10 +1,12 @@
 """One question and its answer, in a run of its own (SPEC R1, R2)."""
 
+import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from demo.agent import Agent
+from demo.evaluation import CHAT_EVALUATION, evaluate_chat
 from demo.graph import GraphAnswer, run_graph
 from demo.memory import Turn, kept, recalled
 from demo.model import Message, Trip, assistant, system, user
@@ -67,6 +69,8 @@ async def answer_question(
         else:
             answer = await run_graph(agent.graph, trip, conversation)
         agent.harness.answer(run, answer.text)
+    if flow is Flow.CHAT_GRAPH:
+        await _evaluated(agent, run, answer)
     is_kept = await kept(agent.memory, session_id, Turn(question, answer.text))
     return ChatAnswer(session_id, run.run_id, flow, answer.text, answer.degraded, turn_count, is_kept)
 
@@ -95,6 +99,18 @@ def conversation_of(turns: Sequence[Turn], question: str) -> tuple[Message, ...]
     """The history as messages, the question last."""
     history = [message for turn in turns for message in (user(turn.question), assistant(turn.answer))]
     return (*history, user(question))
+
+
+async def _evaluated(agent: Agent, run: RunContext, answer: GraphAnswer) -> None:
+    """Record what the rules say of an answer that was to be drawn from evidence."""
+    evaluation = evaluate_chat(answer.text, answer.results, degraded=answer.degraded)
+    await agent.records.record_evaluation(
+        run.session_id,
+        run.run_id,
+        evaluator=CHAT_EVALUATION,
+        verdict=evaluation["verdict"],
+        rationale=json.dumps(evaluation),
+    )
 
 
 async def _simple(trip: Trip, conversation: Sequence[Message]) -> GraphAnswer:

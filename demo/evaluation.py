@@ -1,13 +1,16 @@
-"""Rules that say whether a report on the whole machine is complete and true to its evidence (SPEC R7)."""
+"""Rules that say whether an answer is good: a report complete, and each answer true to its evidence (SPEC R7)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
+from demo.rules.citations import citations
 from demo.rules.findings import Severity, findings
 from demo.rules.results import Result, measured, of_tool
 
 RULE_EVALUATION = "aiops_rule_evaluation"
 """Its name in the record, and under `self_evaluation`."""
+CHAT_EVALUATION = "chat_self_evaluation"
+"""The same for a chat that looked at the machine."""
 RULES_VERSION = 1
 
 
@@ -41,6 +44,22 @@ def evaluate_report(report: str, results: Sequence[Result]) -> RuleEvaluation:
         "runbook_cited": any(hit["title"] in report or hit["runbook"] in report for hit in hits),
         "urgent_trouble_not_played_down": not act or "no trouble" not in report.lower(),
     }
+    return _evaluation(checks)
+
+
+def evaluate_chat(answer: str, results: Sequence[Result], *, degraded: bool) -> RuleEvaluation:
+    """Check an answer against what the tools returned: was there evidence, is it cited, did the tools work?"""
+    return _evaluation(
+        {
+            "evidence_found": any(result.evidence_count for result in results),
+            "evidence_cited": citations(answer, [result.value for result in results if result.ok]).are_sound,
+            "tools_worked": all(result.ok for result in results),
+            "not_degraded": not degraded,
+        }
+    )
+
+
+def _evaluation(checks: Mapping[str, bool]) -> RuleEvaluation:
     passed_count = sum(checks.values())
     return RuleEvaluation(
         version=RULES_VERSION,

@@ -53,7 +53,7 @@ def diagnosis_graph() -> Graph:
 async def run_graph(graph: Graph, trip: Trip, conversation: tuple[Message, ...]) -> GraphAnswer:
     """From the entry to an answer; raises what ends the run."""
     state = await graph.ainvoke(first_state(conversation), {"recursion_limit": SUPERSTEPS_MAX}, context=trip)
-    return GraphAnswer(state["answer"], state["degraded"])
+    return GraphAnswer(state["answer"], state["degraded"], state["results"])
 
 
 def _recorded(name: str, work: Node) -> Callable[..., Awaitable[Command[Any]]]:

@@ -113,7 +113,8 @@ async def fallback(trip: Trip, state: State) -> Step:
         (measured,) = await call_tools(trip, [call])
         results += (parse_result(call.name, call.arguments, measured),)
     trip.harness.finish_graph(trip.run, final_node=FALLBACK, reason=state["failure"], degraded=True)
-    return Step(None, changes={"answer": plain_answer(state["failure"], results), "degraded": True})
+    answer = plain_answer(state["failure"], results)
+    return Step(None, changes={"answer": answer, "degraded": True, "results": results})
 
 
 def _evidence_count(state: State) -> int:

@@ -56,6 +56,8 @@ class GraphAnswer:
 
     text: str
     degraded: bool
+    results: tuple[Result, ...] = ()
+    """What the tools returned on the way."""
 
 
 def first_state(conversation: tuple[Message, ...]) -> State:
