@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from harness.state import OBSERVED, observed_in
 from ledger.compression import DamagedContent, unpack, unpack_beginning
+from ledger.errors import LedgerError
 from ledger.query import PREVIEW_CHARS
 from ledger.records import (
     AgentStep,
@@ -33,6 +34,17 @@ Fields = Sequence[Any]
 
 CONTENTS_AT = slice(15, 18)
 """Where a step and an invocation have their contents: error, input and output."""
+
+
+class EventUnreadable(LedgerError):
+    """What is stored as an event is no JSON object, so somebody has changed it."""
+
+    code = "event_unreadable"
+
+    def __init__(self, event_id: str, seq: int) -> None:
+        super().__init__(f"event {seq} cannot be read: what is stored of it is no JSON object")
+        self.event_id = event_id
+        self.seq = seq
 
 
 def session_of(row: Row, now_us: int) -> ChatSession:
@@ -106,8 +118,8 @@ def tool_of(row: Fields, contents: Contents) -> ToolInvocation:
 
 
 def event_of(row: Row) -> RecordedEvent:
-    """An event as it is stored, with its body parsed."""
-    fields = orjson.loads(row["body"])
+    """An event as it is stored, with its body parsed; `EventUnreadable` if that cannot be."""
+    fields = _parsed(row)
     return RecordedEvent(
         pos=row["pos"],
         seq=row["seq"],
@@ -122,6 +134,16 @@ def event_of(row: Row) -> RecordedEvent:
         body_hash=row["body_hash"].hex(),
         link=row["link"].hex(),
     )
+
+
+def _parsed(row: Row) -> dict[str, Any]:
+    try:
+        fields = orjson.loads(row["body"])
+    except ValueError as error:
+        raise EventUnreadable(row["event_id"], row["seq"]) from error
+    if not isinstance(fields, dict):
+        raise EventUnreadable(row["event_id"], row["seq"])
+    return fields
 
 
 def content_of(row: Fields) -> ContentView:

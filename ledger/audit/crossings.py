@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from ledger.errors import LedgerError
+from ledger.errors import LedgerError, RunUnreadable
 from ledger.records import RecordedEvent
+from ledger.stored_events import events_of
 from ledger.words.codes import noun, plain
 from ledger.words.places import levels
 
@@ -79,7 +80,13 @@ class Crossings:
         """By boundary without the attempt number."""
 
     def add(self, event: RecordedEvent) -> None:
-        """Take the run's next event; those of no boundary are passed over."""
+        """Take the run's next event; those of no boundary are passed over. `RunUnreadable` for what is no event."""
+        try:
+            # None for a type that is not known here, of which is said only where it lies.
+            known = next(iter(events_of([event.body])), None)
+        except ValueError as error:
+            problem = str(error).partition("\n")[0]
+            raise RunUnreadable(self.run_id, f"event {event.seq}: {problem}") from error
         boundary = event.fields.get("boundary")
         if not isinstance(boundary, str):
             return
@@ -89,7 +96,8 @@ class Crossings:
             if len(self.found) >= CROSSINGS_MAX:
                 raise TooManyCrossings(self.run_id)
             crossing = self.found[identity] = _begin(event.seq, boundary)
-        _evolve(crossing, event.type, event.fields)
+        if known is not None:
+            _evolve(crossing, known.type, event.fields)
 
 
 def piece_of(fields: Fields, what: str) -> Piece | None:

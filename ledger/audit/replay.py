@@ -170,13 +170,14 @@ class Replay:
 def after(before: Moment | None, event: RecordedEvent) -> Moment:
     """The run after `event`; `RunUnreadable` where it cannot come there."""
     run = None if before is None else before.run
-    elapsed_us = max(event.elapsed_us or 0, before.elapsed_us if before is not None else 0)
+    elapsed_us = 0 if before is None else before.elapsed_us
     node = None if before is None else before.node
     is_known = False
     try:
         for known in events_of([event.body]):
             run, is_known = project(run, known, Changes()), True
             node = event.fields["to_node"] if known.type == "graph.transitioned" else node
+        elapsed_us = max(event.elapsed_us or 0, elapsed_us)
     except Exception as error:
         # As in any other fold of what is stored: bytes that are no event, or events in an order that is unknown here.
         raise RunUnreadable(str(event.fields.get("run_id")), f"event {event.seq}: {_line(error)}") from error
