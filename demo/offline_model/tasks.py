@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 
 from demo.offline_model.cause_calls import closer_looks, first_looks
 from demo.offline_model.wire import WantedCall
-from demo.rules.findings import Severity, findings
+from demo.rules.findings import TARGETS_DOWN, Severity, findings
 from demo.rules.results import Result, of_tool
-from demo.rules.topics import LOG_ACCESS, LOGS, Subject, Topic
+from demo.rules.topics import ALERTS, LOG_ACCESS, LOGS, Subject, Topic
 
 
 def route(subject: Subject) -> str:
@@ -46,7 +46,11 @@ def next_calls(subject: Subject, results: Sequence[Result], *, repair: bool) -> 
         yield from first_calls(subject)
     else:
         yield from _as_plain_text(results)
+        if any(of_tool(results, "prometheus_alerts")):
+            arguments = {"query": TARGETS_DOWN, "limit": 10}
+            yield WantedCall("query_prometheus", arguments, "ask Prometheus which targets are down")
         if subject.wants_cause:
+            yield _alerts()
             yield from closer_looks(results)
             return
         yield from _runbooks_for(subject, results)
@@ -66,10 +70,12 @@ def first_calls(subject: Subject) -> Iterator[WantedCall]:
         for topic in topics:
             if by := topic.processes_by:
                 yield WantedCall("top_processes", {"sort_by": by, "limit": 5}, f"list the processes with the most {by}")
+    if subject.whole_machine or ALERTS in topics:
+        yield _alerts()
     for text in subject.quoted:
         yield _text_search(text)
     if not subject.quoted:
-        yield from map(_log_search, topics)
+        yield from (_log_search(topic) for topic in topics if topic.log_pattern)
     if not subject.whole_machine:
         yield from map(_runbook_search, topics)
 
@@ -103,6 +109,10 @@ def _about(subject: Subject) -> str:
     """What a question is about, in words."""
     cause = ["the cause of a trouble"] if subject.wants_cause else []
     return listed([*cause, *(topic.label for topic in subject.topics), *(f"“{text}”" for text in subject.quoted)])
+
+
+def _alerts() -> WantedCall:
+    return WantedCall("prometheus_alerts", {"limit": 10}, "ask Prometheus which alerts are active")
 
 
 def _text_search(text: str) -> WantedCall:

@@ -7,7 +7,7 @@ from typing import Any
 
 from demo.rules.causes import CAUSE_SEARCHES
 from demo.rules.results import Result, measured, of_tool
-from demo.rules.topics import CPU, DISK, LOG_ACCESS, LOGS, MEMORY, TOPICS, Topic
+from demo.rules.topics import ALERTS, CPU, DISK, LOG_ACCESS, LOGS, MEMORY, TOPICS, Topic
 
 DISK_WARNING_PERCENT = 80
 DISK_CRITICAL_PERCENT = 90
@@ -17,6 +17,11 @@ SWAP_WARNING_PERCENT = 50
 CPU_WARNING_PERCENT = 90
 LOAD_WARNING_PER_CPU = 1.0
 LOAD_CRITICAL_PER_CPU = 2.0
+URGENT_ALERTS = frozenset({"critical", "error", "page"})
+"""Values of the label `severity` of an alert."""
+TARGETS_DOWN = "up == 0"
+"""Asked of Prometheus: what it cannot scrape, and so knows nothing of."""
+LISTED_MAX = 5
 QUOTED_LINE_CHARS = 160
 FOLDER_UNREADABLE = "folder_unreadable"
 """The code of a log search whose folder is missing or closed to it."""
@@ -52,6 +57,7 @@ def findings(results: Sequence[Result]) -> tuple[Finding, ...]:
     sections = measured(results)
     unread = list(dict.fromkeys(_unread(results)))
     found = [*_disks(sections), *_memory(sections), *_cpu(sections), *_processes(results), *_logs(results), *unread]
+    found += [*_alerts(results), *_targets(results)]
     return tuple(sorted(found, key=lambda finding: (*TOPICS, LOG_ACCESS).index(finding.topic)))
 
 
@@ -131,6 +137,33 @@ def _processes(results: Sequence[Result]) -> Iterator[Finding]:
             of_all = count(result.value["process_count"], "process")
             text = f"{'busiest' if by_cpu else 'largest'} of {of_all}: {listed}"
             yield Finding(CPU if by_cpu else MEMORY, Severity.FINE, text, "top_processes")
+
+
+def _alerts(results: Sequence[Result]) -> Iterator[Finding]:
+    for result in of_tool(results, "prometheus_alerts"):
+        alerts = result.value["alerts"]
+        if not alerts:
+            yield Finding(ALERTS, Severity.FINE, "no alert is active in Prometheus", "prometheus_alerts")
+        for alert in alerts[:LISTED_MAX]:
+            is_firing = alert["state"] == "firing"
+            severity = Severity.ACT if alert["severity"].lower() in URGENT_ALERTS else Severity.WATCH
+            text = f"the alert {quoted(alert['name'])} is {'firing' if is_firing else 'pending'}"
+            if summary := alert["annotations"].get("summary") or alert["annotations"].get("description"):
+                text += f": {quoted(summary)}"
+            yield Finding(ALERTS, severity if is_firing else Severity.FINE, text, "prometheus_alerts")
+        if more := result.value["alert_count"] - len(alerts[:LISTED_MAX]):
+            yield Finding(ALERTS, Severity.WATCH, f"{count(more, 'more alert')} active", "prometheus_alerts")
+
+
+def _targets(results: Sequence[Result]) -> Iterator[Finding]:
+    for result in of_tool(results, "query_prometheus"):
+        if result.value["query"] != TARGETS_DOWN:
+            continue
+        series = result.value["series"]
+        names = [f"{one['labels'].get('job', '')}/{one['labels'].get('instance', '')}" for one in series[:LISTED_MAX]]
+        text = f"{count(result.value['series_count'], 'scrape target')} down"
+        text += f": {', '.join(map(quoted, names))}" if names else ""
+        yield Finding(ALERTS, Severity.WATCH if series else Severity.FINE, text, "query_prometheus")
 
 
 def _unread(results: Sequence[Result]) -> Iterator[Finding]:

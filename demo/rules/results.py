@@ -22,13 +22,20 @@ class Result:
 
     @property
     def evidence_count(self) -> int:
-        """Facts about this machine: sections measured, processes, matching lines. A runbook is advice, not evidence."""
+        """Facts: sections, processes, matching lines, alerts, series, rows. A runbook is advice, not evidence."""
         if not self.ok:
             return 0
         if self.tool == "host_metrics":
             return len(self.value)
         if self.tool == "top_processes":
             return len(self.value["processes"])
+        if self.tool == "prometheus_alerts":
+            # That none is active is a fact, too.
+            return max(1, len(self.value["alerts"]))
+        if self.tool in ("query_prometheus", "query_prometheus_range"):
+            return len(self.value["series"])
+        if self.tool == "query_database":
+            return len(self.value["rows"])
         return int(self.value["match_count"]) if self.tool == "search_logs" else 0
 
 

@@ -19,6 +19,7 @@ class Topic:
     words: str
     """Regular expression: a question with any of these words is about this topic."""
     log_pattern: str
+    """Empty where logs tell nothing of it."""
     runbook_query: str
     sections: tuple[str, ...] = ()
     """Sections of host_metrics that measure it."""
@@ -72,9 +73,16 @@ LOGS = Topic(
     ERRORS,
     "errors in the logs",
 )
+ALERTS = Topic(
+    "alerts",
+    "alerts and targets in Prometheus",
+    r"alerts?|alarms?|firing|prometheus|scrape targets?|targets? (?:is |are )?down",
+    log_pattern="",
+    runbook_query="an alert is firing in Prometheus, a target is down",
+)
 LOG_ACCESS = Topic("log_access", "why no log was read", words="", log_pattern="", runbook_query="")
 """No topic of questions, but one of findings."""
-TOPICS = (DISK, MEMORY, CPU, SERVICE, NETWORK, LOGS)
+TOPICS = (DISK, MEMORY, CPU, SERVICE, NETWORK, LOGS, ALERTS)
 
 # A question about the machine as a whole.
 WHOLE_MACHINE = re.compile(

@@ -7,6 +7,7 @@ import json
 import threading
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -15,6 +16,7 @@ from demo.tools import Sources, find_tool
 from demo.tools.errors import PrometheusRefused, PrometheusTimedOut, PrometheusUnreachable, PrometheusUnusable
 from demo.tools.prometheus import prometheus_alerts, query_prometheus, query_prometheus_range
 from harness import SystemWallClock
+from tests.demo.chats import ask
 from tests.servers.prometheus import scraping
 
 RULES = """
@@ -157,14 +159,31 @@ class TestReal:
         with pytest.raises(PrometheusTimedOut):
             await query_prometheus(run, heavy, url=prometheus.url)
 
+    async def test_a_check_of_the_machine_asks_prometheus_where_there_is_one(self, chatting, prometheus):
+        async with chatting() as agent:
+            watched = replace(agent, sources=replace(agent.sources, prometheus_url=prometheus.url))
+            checked = await ask(watched, "Check this machine")
+            unwatched = await ask(agent, "Check this machine")
+        assert "The alert `QueueLong` is firing: `mail holds 250` (act) [prometheus_alerts]" in checked.text
+        assert "No scrape targets down. [query_prometheus]" in checked.text
+        assert "runbooks/alert-firing.md" in checked.text
+        assert "rometheus" not in unwatched.text
+
+    async def test_a_question_about_alerts_is_answered_from_them(self, chatting, prometheus):
+        async with chatting() as agent:
+            watched = replace(agent, sources=replace(agent.sources, prometheus_url=prometheus.url))
+            answer = await ask(watched, "Which alerts are firing?")
+        assert "Act on alerts and targets in Prometheus today. The alert `QueueLong` is firing" in answer.text
+        assert not answer.degraded
+
 
 class TestFailing:
-    async def ask(self, run, address):
+    async def query(self, run, address):
         return await query_prometheus(run, "up", url=f"http://user:secret@{address}")
 
     async def test_nobody_there(self, run):
         with pytest.raises(PrometheusUnreachable) as caught:
-            await self.ask(run, "127.0.0.1:1")
+            await self.query(run, "127.0.0.1:1")
         assert "secret" not in str(caught.value)
 
     @pytest.mark.parametrize(
@@ -177,12 +196,12 @@ class TestFailing:
     )
     async def test_what_is_no_prometheus_is_said_to_be_none(self, run, body):
         with answering(saying(body)) as address, pytest.raises(PrometheusUnusable):
-            await self.ask(run, address)
+            await self.query(run, address)
 
     async def test_a_redirect_is_not_followed(self, run, prometheus):
         elsewhere = saying("", 302, Location=f"{prometheus.url}/api/v1/query?query=up")
         with answering(elsewhere) as address, pytest.raises(PrometheusUnusable):
-            await self.ask(run, address)
+            await self.query(run, address)
 
     async def test_an_endless_answer_is_read_up_to_its_bound(self, run):
         def endless(request):
@@ -195,7 +214,7 @@ class TestFailing:
                 pass
 
         with answering(endless) as address, pytest.raises(PrometheusUnusable, match="more than 4 MiB"):
-            await self.ask(run, address)
+            await self.query(run, address)
 
     async def test_an_answer_that_drips_is_given_up_in_time(self, run, monkeypatch):
         monkeypatch.setattr("demo.tools.prometheus_client.PROMETHEUS_TIMEOUT_S", 0.3)
@@ -211,7 +230,7 @@ class TestFailing:
                 pass
 
         with answering(dripping) as address, pytest.raises(PrometheusTimedOut):
-            await self.ask(run, address)
+            await self.query(run, address)
 
     async def test_the_end_of_its_task_ends_a_question(self, run):
         asked, left = threading.Event(), threading.Event()
@@ -221,7 +240,7 @@ class TestFailing:
             left.wait(20)
 
         with answering(silent) as address:
-            task = asyncio.create_task(self.ask(run, address))
+            task = asyncio.create_task(self.query(run, address))
             await asyncio.to_thread(asked.wait, 20)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):

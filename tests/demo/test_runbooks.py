@@ -17,6 +17,7 @@ from demo.tools.sources import BUNDLED_RUNBOOKS
         ("load average is high and the CPU is busy", "high-cpu-load"),
         ("nginx fails to start", "service-fails-to-start"),
         ("many errors in the logs", "log-errors"),
+        ("an alert is firing in Prometheus", "alert-firing"),
         ("connection refused, name resolution fails", "network-trouble"),
     ],
 )
