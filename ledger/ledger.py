@@ -193,7 +193,7 @@ class Ledger(Forgetting, Proving):
         """Record a decision about the ledger itself, such as `TokenCreated`, in the stream `sys` (SPEC D2).
 
         Said twice with one `event_id` it is recorded once. With `seq_expected`, `AppendConflict` unless the stream is
-        at that position. `ValueError` for fields that such an event does not have.
+        at that position. `InvalidInput` for fields that such an event does not have.
         """
         said = Statement(model, fields, event_id, seq_expected)
         now_us = self._clock.now_us()

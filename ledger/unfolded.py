@@ -9,6 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from pydantic import ValidationError
+
+from harness.errors import InvalidInput
 from harness.events import Event, SessionContextCleared, SessionEvent, SystemEvent
 from harness.ids import SYSTEM_STREAM, check_name, session_stream
 from harness.journal import Recorded
@@ -36,8 +39,13 @@ class Statement:
 
 
 def system_event(model: type[S], event_id: str, now_us: int, /, **fields: Any) -> S:
-    """An event of the ledger's own stream; `ValueError` for fields that it does not have or take."""
-    return model(**{"event_id": event_id, "stream_id": SYSTEM_STREAM, "occurred_us": now_us, **fields})
+    """An event of the ledger's own stream; `InvalidInput` for fields that it does not have or take."""
+    try:
+        return model(**{"event_id": event_id, "stream_id": SYSTEM_STREAM, "occurred_us": now_us, **fields})
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        field = ".".join(map(str, first["loc"])) or model.__name__
+        raise InvalidInput(field, f"cannot be recorded: {first['msg']}") from None
 
 
 def clear_context(session_id: str, actor: str | None) -> Callable[[Draft, int], Recorded]:

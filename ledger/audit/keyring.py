@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.events import KeyCreated, KeyRevoked, KeyRotated, SystemEvent
-from harness.ids import IdSource
+from harness.ids import IdSource, check_name
 from ledger.audit.errors import InvalidKey, KeyFileError, KeyNotFound
 from ledger.audit.keys import (
     default_origin,
@@ -41,6 +41,7 @@ async def create_key(
 ) -> VerifierKey:
     """A new key in a new file; `KeyFileError` where a key that is in use lies there."""
     ledger_id = await ledger.reader.ledger_id()
+    _check_actor(actor)
     name = origin or default_origin(ledger_id)
     require_name(name, ledger_id)
     coming = path.with_name(f"{path.name}.new")
@@ -58,6 +59,7 @@ async def rotate_key(
 ) -> tuple[VerifierKey, VerifierKey]:
     """The key that was in the file, of which only the public half is kept, and the one that is there from now on."""
     old = read_key_file(path)
+    _check_actor(actor)
     require_name(origin or old.name, await ledger.reader.ledger_id())
     coming = path.with_name(f"{path.name}.next")
     new = found_or_made(coming, origin or old.name, ids)
@@ -82,6 +84,12 @@ async def revoke_key(ledger: Ledger, key_id: str, *, reason: str, actor: str | N
 def public_keys(path: Path) -> list[VerifierKey]:
     """The public half of the key in the file, and of those that were there before, the newest first."""
     return [read_key_file(path).verifier, *reversed(_retired(path))]
+
+
+def _check_actor(actor: str | None) -> None:
+    """`InvalidInput` for what no event can say of who did it, before anything is made."""
+    if actor is not None:
+        check_name("actor", actor)
 
 
 def _retired_path(path: Path) -> Path:

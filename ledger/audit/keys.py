@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import stat
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -21,6 +22,8 @@ OWN_NAMES = "tachograph/"
 ALGORITHM = "ED25519"
 MAX_NAME_CHARS = 160
 """So that there is room for what a restored log has below its name."""
+NAME = re.compile(f"[ -~]{{1,{MAX_NAME_CHARS}}}")
+"""What a bundle can hold, and nobody takes for another name that looks like it."""
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 PAGE_EVENTS = 1_000
 
@@ -31,9 +34,9 @@ def default_origin(ledger_id: str) -> str:
 
 
 def require_name(origin: str, ledger_id: str) -> None:
-    """`InvalidKey` for what the log cannot be called: too long, or what another ledger's log is called by default."""
-    if len(origin) > MAX_NAME_CHARS:
-        raise InvalidKey(f"has a name of more than {MAX_NAME_CHARS} characters")
+    """`InvalidKey` for what the log cannot be called, such as what another ledger's log is called by default."""
+    if not NAME.fullmatch(origin):
+        raise InvalidKey(f"has a name that is not of 1 to {MAX_NAME_CHARS} printable ASCII characters")
     if origin.startswith(OWN_NAMES) and origin != default_origin(ledger_id):
         raise InvalidKey(f"is that of another ledger: {origin}")
 

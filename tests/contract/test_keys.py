@@ -7,6 +7,7 @@ import stat
 import pytest
 from click.testing import CliRunner
 
+from harness.errors import InvalidInput
 from harness.events import KeyRotated
 from harness.ids import RandomIds
 from ledger.audit import keyring
@@ -58,13 +59,26 @@ async def test_a_key_that_lies_there_is_not_taken_for_this_ledger_whatever_its_n
 
 
 async def test_no_log_is_called_as_another_ledgers_is_or_so_that_no_room_is_left(ledger, path):
-    for name in ("tachograph/another", "x" * 161):
+    for name in ("tachograph/another", "x" * 161, "l\N{LATIN SMALL LETTER O WITH DIAERESIS}g", "log\x7f"):
         with pytest.raises(InvalidKey):
             await create_key(ledger, path, IDS, origin=name, actor=None)
         assert not list(path.parent.glob("the.key*"))
     await create_key(ledger, path, IDS, origin="x" * 160, actor=None)
     with pytest.raises(InvalidKey):
         await rotate_key(ledger, path, IDS, origin="tachograph/another", actor=None)
+
+
+async def test_who_did_it_and_why_are_looked_at_before_anything_is_made(ledger, path):
+    with pytest.raises(InvalidInput, match="actor"):
+        await create_key(ledger, path, IDS, origin=None, actor="x" * 1_000)
+    assert not list(path.parent.glob("the.key*"))
+    made = await create_key(ledger, path, IDS, origin=None, actor=None)
+    with pytest.raises(InvalidInput, match="actor"):
+        await rotate_key(ledger, path, IDS, origin=None, actor="")
+    with pytest.raises(InvalidInput, match="reason"):
+        await revoke_key(ledger, made.key_id, reason="it was lost", actor=None)
+    assert [file.name for file in path.parent.glob("the.key*")] == ["the.key"]
+    assert await states(ledger) == {made.key_id: "in use"}
 
 
 async def test_a_rotation_keeps_the_public_half_of_what_it_replaces(ledger, path):

@@ -5,9 +5,9 @@ import json
 
 import pytest
 from click.testing import CliRunner
-from pydantic import ValidationError
 
 from harness import events as e
+from harness.errors import InvalidInput
 from ledger import AppendConflict, EventIdReused, LedgerReader, SessionNotFound
 from ledger.bytes import body_hash, genesis_link, next_link
 from tests.contract.databases import Refused
@@ -85,7 +85,7 @@ async def test_two_processes_extend_one_chain(ledger, database, plain):
 
 async def test_a_decision_with_fields_that_it_does_not_have_is_refused_and_nothing_is_recorded(ledger):  # D9
     for fields in ({"grants": "read this text"}, {"grants": "READ", "note": "x"}, {}):
-        with pytest.raises(ValidationError):
+        with pytest.raises(InvalidInput):
             await ledger.record_system(e.TokenCreated, token_id="t1", **fields)
     assert await ledger.reader.system_events() == []
 
