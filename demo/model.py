@@ -1,6 +1,5 @@
 """One question to the model, across a boundary of the run; what can go wrong with a model is one error."""
 
-import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -17,6 +16,9 @@ from harness import FailureType, Harness, OperationKind, RunContext, TokenUsage,
 from harness.adapters.openai import Chat, ChatReply, ToolCall
 
 Message = dict[str, Any]
+
+CONTENT_FILTER = "content_filter"
+"""Why a reply ended whose provider would not let it be said."""
 
 
 class ModelFailed(DemoError):
@@ -50,7 +52,7 @@ class Trip:
     async def reply(self, run: RunContext, **asked: Any) -> ChatReply:
         """What the model says, as text that can be sent on; without tools to call, a text is due."""
         reply = sound(await self.chat(run, **asked))
-        if reply.refusal is not None:
+        if reply.refusal is not None or reply.finish_reason == CONTENT_FILTER:
             raise TypedFailure(FailureType.BUSINESS_REJECTION, "the model refused", usage=reply.usage)
         if not asked.get("tools") and is_blank(reply.content or ""):
             raise TypedFailure(FailureType.MALFORMED_REPLY, "the reply has no text", usage=reply.usage)
@@ -98,7 +100,7 @@ def model_failures(step: str) -> Iterator[None]:
     """Whatever a model's client raises, as `ModelFailed`; the end of the run goes through as it is."""
     try:
         yield
-    except (openai.OpenAIError, TypedFailure, json.JSONDecodeError) as error:
+    except (openai.OpenAIError, TypedFailure) as error:
         raise ModelFailed(f"the model gave no answer to {step}: {_why(error)}") from error
 
 

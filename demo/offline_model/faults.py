@@ -42,6 +42,7 @@ class Fault(Enum):
     WRONG_ARGUMENTS = "a call with arguments that its tool does not take"
     EMPTY = "a reply that says nothing"
     REFUSAL = "a refusal"
+    FILTERED = "a reply that its provider does not let through"
     NO_USAGE = "a reply that does not say what it used"
     SILENCE = "a reply that never comes"
 
@@ -87,6 +88,7 @@ def _altered(fault: Fault, completion: Completion) -> Completion:
         return {key: value for key, value in completion.items() if key != "usage"}
     said: dict[Fault, Completion] = {
         Fault.EMPTY: {"content": None},
+        Fault.FILTERED: {"content": "I would"},
         Fault.REFUSAL: {"content": None, "refusal": "I cannot help with that."},
         Fault.WRONG_TOOL: {"content": None, "tool_calls": [_call(NO_SUCH_TOOL, "{}")]},
         Fault.WRONG_ARGUMENTS: {"content": None, "tool_calls": [_call("host_metrics", '{"sections": ["gpu"]}')]},
@@ -96,6 +98,8 @@ def _altered(fault: Fault, completion: Completion) -> Completion:
     (choice,) = completion["choices"]
     message = {"role": "assistant", "refusal": None, **said[fault]}
     finish_reason = "tool_calls" if "tool_calls" in message else "stop"
+    if fault is Fault.FILTERED:
+        finish_reason = "content_filter"
     return {**completion, "choices": [{**choice, "message": message, "finish_reason": finish_reason}]}
 
 

@@ -84,7 +84,12 @@ class Chat:
         asked: Any = [dict(message) for message in messages]
         is_bound = run.sent is not None and is_watched(self._client)
         client = bind(self._client, run) if is_bound else self._client
-        completion = await client.chat.completions.create(model=self.model, messages=asked, **options)
+        # Read apart from asking, as only what the reading raises is the reply's fault.
+        answer = await client.chat.completions.with_raw_response.create(model=self.model, messages=asked, **options)
+        try:
+            completion = answer.parse()
+        except (ValueError, RecursionError) as error:
+            raise TypedFailure(FailureType.MALFORMED_REPLY, "the reply is no JSON that can be read") from error
         used = _usage(completion)
         try:
             return _reply(completion, used)

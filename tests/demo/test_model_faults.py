@@ -1,5 +1,6 @@
 """Each way in which a model's endpoint can fail, over a real socket: what is answered, and what is recorded."""
 
+import asyncio
 import json
 import socket
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from demo.offline_model import MODEL_NAME
 from demo.offline_model.faults import RETRY_AFTER_S, Fault
 from demo.prompts import ROUTE
 from demo.serving import serving
-from harness import RunEnded
+from harness import CancelReason, RunEnded
 from tests.demo.chats import DISKS, agent_at, ask, of_type, started, transitions
 from tests.demo.scripted_model import Plan, with_faults
 
@@ -27,12 +28,13 @@ FAILURES = {
     Fault.MALFORMED_JSON: "MALFORMED_REPLY",
     Fault.EMPTY: "MALFORMED_REPLY",
     Fault.REFUSAL: "BUSINESS_REJECTION",
+    Fault.FILTERED: "BUSINESS_REJECTION",
     Fault.SILENCE: "TIMEOUT",
 }
 """As what the record classifies them where a text is due."""
-FINAL = {Fault.UNAUTHORIZED, Fault.NOT_FOUND, Fault.REFUSAL, Fault.RATE_LIMITED_FOR_LONG}
+FINAL = {Fault.UNAUTHORIZED, Fault.NOT_FOUND, Fault.REFUSAL, Fault.FILTERED, Fault.RATE_LIMITED_FOR_LONG}
 """Not tried again even by those who may: no technical failure, or not before the deadline."""
-SAYS_USAGE = {Fault.EMPTY, Fault.REFUSAL}
+SAYS_USAGE = {Fault.EMPTY, Fault.REFUSAL, Fault.FILTERED}
 
 
 @pytest.fixture(scope="module")
@@ -164,6 +166,39 @@ async def test_a_wait_beyond_the_deadline_is_not_begun(asking, plan, journal, sl
         run_id = (await ask(agent, DISKS)).run_id
     (refused,) = of_type(journal, run_id, "retry.refused")
     assert (refused.failure, refused.reason, slept) == ("RATE_LIMITED", "DEADLINE_EXCEEDED", [])
+
+
+async def test_a_run_that_is_stopped_does_not_wait_for_its_next_attempt(asking, plan, journal):  # H3, H6
+    plan.stays = {"route": Fault.RATE_LIMITED}
+    began = []
+
+    async def wait_for_ever(delay_s: float) -> None:
+        asyncio.get_running_loop().call_soon(began[0].cancellation.signal, CancelReason.USER_REQUESTED)
+        await asyncio.Event().wait()
+
+    async with asking(sleep=wait_for_ever) as agent:
+        with pytest.raises(RunEnded) as caught:
+            await ask(agent, DISKS, started=began.append)
+    assert (caught.value.outcome, caught.value.reason) == ("CANCELLED", "USER_REQUESTED")
+    assert ends(journal, caught.value.run_id, "/router/") == [("RATE_LIMITED", True, False)]
+
+
+@pytest.mark.parametrize(
+    ("task", "step", "kind"),
+    [
+        ("plan", "planner", "DIAGNOSIS_AGENT"),
+        ("investigate", "executor", "DIAGNOSIS_AGENT"),
+        ("repair", "executor", "EVIDENCE_REPAIR"),
+    ],
+)
+async def test_planner_executor_and_repair_have_one_attempt(asking, plan, journal, task, step, kind):  # H6, R11
+    plan.stays = {task: Fault.SERVER_ERROR}
+    async with asking() as agent:
+        answer = await ask(agent, "find `zebra unicorn` in the logs")
+    assert ends(journal, answer.run_id, f"/model/{step}/")[-1] == ("PROVIDER_ERROR", False, False)
+    *_, last = started(journal, answer.run_id, f"/model/{step}/")
+    assert (last.operation, last.max_attempts) == (kind, 1)
+    assert (answer.degraded, outcome(journal, answer.run_id)[0]) == (True, "SUCCESS")
 
 
 @pytest.mark.parametrize("task", ["plan", "investigate", "repair"])

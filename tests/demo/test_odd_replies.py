@@ -46,7 +46,7 @@ async def test_half_a_surrogate_pair_in_a_call_is_replaced_too(chatting):
 
 
 def test_what_a_stream_cannot_send_is_the_runs_failure_and_no_disconnect(tmp_path, model_url, monkeypatch):
-    monkeypatch.setattr("demo.ai_ops.pieces", lambda report: [HALF])
+    monkeypatch.setattr("demo.ai_ops.paragraphs", lambda report: [HALF])
     with app_served(tmp_path, model_url) as app:
         with app.http.stream("POST", "/api/ai_ops", json={}) as response:
             first, last = events_of(response)
@@ -94,10 +94,17 @@ async def test_what_is_no_text_is_a_malformed_reply(chatting, journal, message):
     assert [event.failure for event in of_type(journal, answer.run_id, "attempt.failed")] == ["MALFORMED_REPLY"]
 
 
-@pytest.mark.parametrize("body", [b"null", b"[]", b"{", b"{}", b'{"choices": [{}]}'])
-async def test_a_body_that_is_no_completion_leads_to_a_degraded_answer(chatting, body):
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"null", b"[]", b"{", b"{}", b'{"choices": [{}]}', b'{"a": "\xff"}', DEEP.encode(), b"9" * 5_000],
+    ids=lambda body: body[:20],
+)
+async def test_a_body_that_is_no_completion_leads_to_a_degraded_answer(chatting, journal, body):
     async with chatting(answering(lambda request: body)) as agent:
-        assert (await ask(agent, DISKS)).degraded
+        answer = await ask(agent, DISKS)
+    assert answer.degraded
+    failures = [event.failure for event in of_type(journal, answer.run_id, "attempt.failed")]
+    assert failures == ["MALFORMED_REPLY"] * 3
 
 
 @pytest.mark.parametrize(

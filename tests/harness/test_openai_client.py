@@ -1,7 +1,6 @@
 """The `openai` client under a harness, on a real socket: one request for each recorded attempt (SPEC H7)."""
 
 import asyncio
-import json
 import socket
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -136,6 +135,9 @@ async def test_nobody_at_home_is_a_transport_failure(harness: Harness, journal: 
         b"<html>bad gateway</html>",
         b"",
         b'{"choices"',
+        b'{"a": "\xff"}',
+        b"[" * 100_000,
+        b"9" * 5_000,
         completion() | {"choices": []},
         {},
         None,
@@ -146,13 +148,13 @@ async def test_nobody_at_home_is_a_transport_failure(harness: Harness, journal: 
         completion(tool_calls=[{"id": 7, "type": "function", "function": {"name": "f", "arguments": "{}"}}]),
         completion(tool_calls=[{"id": "c", "type": "function", "function": {"name": "f", "arguments": {}}}]),
     ],
-    ids=repr,
+    ids=lambda answer: repr(answer)[:30],
 )
 async def test_a_malformed_reply_is_told_as_such(
     harness: Harness, journal: HandJournal, provider: Answers, answer: Any
 ):  # H6
     provider.answers = [(200, answer)]
-    with pytest.raises((TypedFailure, openai.OpenAIError, json.JSONDecodeError)):
+    with pytest.raises(TypedFailure):
         await asked(harness, provider)
     assert only(journal.events("r"), "attempt.failed").failure == "MALFORMED_REPLY"
 
