@@ -42,6 +42,8 @@ class RunbookHits(TypedDict):
 
     query: str
     runbooks_searched: int
+    limits_reached: list[str]
+    """`files` if the folder holds more of them, `file bytes` if the end of one was not read."""
     hits: list[RunbookHit]
 
 
@@ -59,7 +61,11 @@ def search_runbooks(run: RunContext, query: str, limit: int = 2, *, folder: Path
     """The runbooks that fit a query in plain words, each with the section that fits best."""
     if not folder.is_dir():
         raise FolderUnreadable(f"there is no runbook folder {str(folder)!r}")
-    paths = sorted(folder.glob("*.md"))[:RUNBOOK_FILES_MAX]
+    all_paths = sorted(folder.glob("*.md"))
+    paths = all_paths[:RUNBOOK_FILES_MAX]
+    limits_reached = ["files"] if len(all_paths) > len(paths) else []
+    if any(path.stat().st_size > RUNBOOK_FILE_BYTES_MAX for path in paths):
+        limits_reached.append("file bytes")
     sections = [section for path in paths for section in _sections(path)]
     words = list(dict.fromkeys(word.lower() for word in WORD.findall(query)))[:QUERY_WORDS_MAX]
     best: dict[str, tuple[Section, float]] = {}
@@ -76,7 +82,7 @@ def search_runbooks(run: RunContext, query: str, limit: int = 2, *, folder: Path
         )
         for section, score in list(best.values())[: max(1, min(limit, RUNBOOK_HITS_MAX))]
     ]
-    return RunbookHits(query=query, runbooks_searched=len(paths), hits=hits)
+    return RunbookHits(query=query, runbooks_searched=len(paths), limits_reached=limits_reached, hits=hits)
 
 
 def _ranked(sections: list[Section], words: list[str]) -> Iterator[tuple[Section, float]]:

@@ -43,6 +43,27 @@ def test_each_runbook_is_listed_once_and_the_best_first(run):
     assert [hit["score"] for hit in hits] == sorted((hit["score"] for hit in hits), reverse=True)
 
 
+def test_a_rare_word_counts_more_than_a_common_one_and_a_short_text_more_than_a_long_one(run, tmp_path):
+    def written(name, body):
+        (tmp_path / f"{name}.md").write_text(f"# {name}\n\n## Check\n\n{body}\n")
+
+    for number in range(8):
+        written(f"common{number}", "the disk the disk the disk")
+    written("long", "quorum " + "filler " * 200)
+    written("short", "quorum")
+    hits = search_runbooks(run, "disk quorum", limit=3, folder=tmp_path)["hits"]
+    assert [hit["runbook"] for hit in hits][:2] == ["short", "long"]
+
+
+def test_more_than_is_read_is_said(run, tmp_path, monkeypatch):
+    monkeypatch.setattr("demo.tools.runbooks.RUNBOOK_FILES_MAX", 1)
+    monkeypatch.setattr("demo.tools.runbooks.RUNBOOK_FILE_BYTES_MAX", 10)
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.md").write_text("# disk\n\ndisk disk disk\n")
+    found = search_runbooks(run, "disk", folder=tmp_path)
+    assert (found["runbooks_searched"], found["limits_reached"]) == (1, ["files", "file bytes"])
+
+
 @pytest.mark.parametrize("query", ["", "!!!", '" OR *', "NEAR(disk, 3)", "title:disk", "zzzz qqqq"])
 def test_no_query_can_break_the_search(run, query):
     json.dumps(search_runbooks(run, query, folder=BUNDLED_RUNBOOKS))
