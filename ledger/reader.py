@@ -202,6 +202,11 @@ class LedgerReader:
             follower_lags=lag.followers,
         )
 
+    async def unsequenced(self) -> int:
+        """How many events were committed and have no place in the public order yet; on a file there are none."""
+        waiting = await self._read(self._reads.unsequenced)
+        return 0 if waiting is None else waiting.count
+
     async def on_tree(self, look: Callable[[StoredTree], T]) -> T:
         """Do it with the Merkle tree and the checkpoints of one moment (SPEC E9)."""
         return await self.in_one_moment(lambda connection, queries: look(StoredTree(connection, queries)))

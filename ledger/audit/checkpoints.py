@@ -178,6 +178,6 @@ class Checkpoints:
 async def _all_placed(reader: LedgerReader) -> None:
     """Wait, for a moment, until what is committed has its place in the public order."""
     for _ in range(PLACED_POLLS):
-        if not (await reader.vitals()).unsequenced:
+        if not await reader.unsequenced():
             return
         await asyncio.sleep(PLACED_POLL_S)

@@ -89,16 +89,18 @@ class Signer:
         if it could not be stored.
         """
         async with self._turn:
-            await self._confirm_known(on_progress)
+            latest = await self._confirm_known(on_progress)
             await self._extend(await self._reader.on_tree(lambda tree: tree.size()), on_progress)
             if self._anchor is None:
-                return await self._sign_now(on_progress)
+                return await self._sign_now(latest, None)
             # Of two copies of the log, the second to come sees what the first has anchored.
             async with self._anchor.held():
-                return await self._sign_now(on_progress)
+                anchored = await asyncio.to_thread(self._anchor.latest, self.origin)
+                if anchored is not None and (anchored.size, anchored.root) not in self._confirmed:
+                    await self._confirm(anchored.size, anchored.root, on_progress)
+                return await self._sign_now(latest, anchored)
 
-    async def _sign_now(self, on_progress: Progress) -> StoredCheckpoint:
-        latest, anchored = await self._confirm_known(on_progress)
+    async def _sign_now(self, latest: StoredCheckpoint | None, anchored: Checkpoint | None) -> StoredCheckpoint:
         checkpoint = latest if latest is not None and self._is_current(latest) else self._signed()
         reached("checkpoint signed")
         await self._store_tiles(None if checkpoint is latest else checkpoint)
@@ -107,8 +109,8 @@ class Signer:
             await asyncio.to_thread(self._anchor.append, checkpoint.signed)
         return checkpoint
 
-    async def _confirm_known(self, on_progress: Progress) -> tuple[StoredCheckpoint | None, Checkpoint | None]:
-        """Make sure of what was signed before: what is latest in the table, and in the anchor."""
+    async def _confirm_known(self, on_progress: Progress) -> StoredCheckpoint | None:
+        """Make sure of what was signed before: what is latest in the anchor, and in the table, which is returned."""
         latest = await self._reader.on_tree(lambda tree: tree.latest(self.origin))
         anchored = None
         if self._anchor is not None:
@@ -122,7 +124,7 @@ class Signer:
         for size, root in sorted(to_confirm - self._confirmed):
             await self._confirm(size, root, on_progress)
         self._confirmed, self._is_first = known, False
-        return latest, anchored
+        return latest
 
     def _is_current(self, latest: StoredCheckpoint) -> bool:
         if (latest.size, latest.key_id) != (self._tree.size, self.key.verifier.key_id):
