@@ -53,6 +53,33 @@ class RunRow(NamedTuple):
     incidents: str | None
 
 
+class RunMoving(NamedTuple):
+    """What of a row of `diagnosis_run` changes after the run's first event."""
+
+    status: str
+    outcome_reason: str | None
+    agent_flow: str | None
+    usage: str
+    usage_unknown_count: int
+    updated_us: int
+    ended_us: int | None
+    elapsed_us: int | None
+    cancel_reason: str | None
+    answer_digest: str | None
+    error_type: str | None
+    error_digest: str | None
+    refused: str | None
+    degraded: int
+    step_count: int
+    tool_call_count: int
+    self_evaluation: str | None
+    feedback: str | None
+    orchestration_trace: str | None
+    cost_unknown_count: int | None
+    reserved: str | None
+    incidents: str | None
+
+
 class StepRow(NamedTuple):
     """A row of `agent_step`."""
 
@@ -119,28 +146,7 @@ class CaseRow(NamedTuple):
     created_us: int
 
 
-RUN_FIXED = frozenset(
-    {
-        "run_id",
-        "session_id",
-        "agent",
-        "agent_version",
-        "actor",
-        "environment",
-        "labels",
-        "parent_run_id",
-        "continues_run_id",
-        "traceparent",
-        "policy_digest",
-        "limits",
-        "timeout_us",
-        "created_us",
-        "query_digest",
-        "fold_version",
-        "currency",
-        "price_table",
-    }
-)
+RUN_FIXED = frozenset(RunRow._fields).difference(RunMoving._fields)
 """Columns that say what a run's first event said."""
 ATTEMPT_FIXED = frozenset(
     {

@@ -13,7 +13,7 @@ from harness import events as e
 from harness.state import NOTHING, Evolving, RunState, reserved_in
 from ledger.bytes import canonical
 from ledger.projections.orchestration import NO_GRAPH, Orchestration
-from ledger.projections.rows import FOLD_VERSION, CaseRow, RunRow
+from ledger.projections.rows import FOLD_VERSION, CaseRow, RunMoving, RunRow
 from ledger.projections.steps import LiveStep
 from ledger.projections.tools import LiveTool
 
@@ -70,37 +70,38 @@ class RunProjection(Evolving):
             fold_version=FOLD_VERSION,
             currency=started.currency,
             price_table=started.price_table,
-            **self.moving,
+            **self.moving._asdict(),
         )
 
     @property
-    def moving(self) -> dict[str, Any]:
-        """What of the row changes after the run's first event: all columns but `RUN_FIXED`."""
+    def moving(self) -> RunMoving:
+        """What of the row changes after the run's first event."""
         state, end = self.state, self.terminated
-        return {
-            "status": state.outcome,
-            "outcome_reason": state.reason,
-            "agent_flow": state.flow,
-            "usage": canonical(dict(state.usage)),
-            "usage_unknown_count": state.usage_unknown_count,
-            "updated_us": self.updated_us,
-            "ended_us": state.ended_us,
-            "elapsed_us": state.ended_elapsed_us,
-            "cancel_reason": state.cancel_signalled or state.cancel_requested,
-            "answer_digest": self.answer_digest,
-            "error_type": end.error_type if end else None,
-            "error_digest": end.error_digest if end else None,
-            "refused": _refused(state),
-            "degraded": int(self.orchestration.finished is not None and self.orchestration.finished.degraded),
-            "step_count": self.step_count,
-            "tool_call_count": self.tool_call_count,
-            "self_evaluation": _evaluation(self.evaluations),
-            "feedback": _feedback(self.feedback),
-            "orchestration_trace": self.orchestration.as_json(),
-            "cost_unknown_count": state.cost_unknown_count if state.is_priced else None,
-            "reserved": _amounts(reserved_in(state)),
-            "incidents": _amounts(self.incidents),
-        }
+        # In the order of its columns, as each append makes one, and by their names it takes three times as long.
+        return RunMoving(
+            state.outcome,
+            state.reason,
+            state.flow,
+            canonical(dict(state.usage)),
+            state.usage_unknown_count,
+            self.updated_us,
+            state.ended_us,
+            state.ended_elapsed_us,
+            state.cancel_signalled or state.cancel_requested,
+            self.answer_digest,
+            end.error_type if end else None,
+            end.error_digest if end else None,
+            _refused(state),
+            int(self.orchestration.finished is not None and self.orchestration.finished.degraded),
+            self.step_count,
+            self.tool_call_count,
+            _evaluation(self.evaluations),
+            _feedback(self.feedback),
+            self.orchestration.as_json(),
+            state.cost_unknown_count if state.is_priced else None,
+            _amounts(reserved_in(state)),
+            _amounts(self.incidents),
+        )
 
 
 def _amounts(amounts: Mapping[str, int]) -> str | None:

@@ -6,12 +6,10 @@ import functools
 import itertools
 import re
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from ledger.projections.changes import Changes
 from ledger.store import statements
-
-Values = Sequence[object] | Mapping[str, object]
 
 FEW_ROWS = 8
 """Fewer rows have a statement made for just so many; others, for the sake of few statements, for a power of two,"""
@@ -42,7 +40,7 @@ def _of_rows(statement: str, size: int) -> str:
     return _VALUES.sub(lambda found: ", ".join([found[0]] * size), statement, count=1)
 
 
-def write_rows(connection: sqlite3.Connection, statement: str, rows: Sequence[Values]) -> None:
+def write_rows(connection: sqlite3.Connection, statement: str, rows: Sequence[Sequence[object]]) -> None:
     """Run the statement for each row."""
     if len(rows) == 1:
         connection.execute(statement, rows[0])
@@ -54,7 +52,7 @@ def write_changes(connection: sqlite3.Connection, changes: Changes) -> None:
     """Bring the projections up to date."""
     new = [run.row for run_id, run in changes.runs.items() if run_id in changes.begun]
     insert_rows(connection, statements.UPSERT_RUN, new)
-    moved = [run.moving | {"run_id": run_id} for run_id, run in changes.runs.items() if run_id not in changes.begun]
+    moved = [(*run.moving, run_id) for run_id, run in changes.runs.items() if run_id not in changes.begun]
     write_rows(connection, statements.UPDATE_RUN, moved)
     insert_rows(connection, statements.UPSERT_STEP, list(changes.step_rows))
     insert_rows(connection, statements.UPSERT_TOOL, list(changes.tool_rows))

@@ -7,6 +7,7 @@ from ledger.projections.rows import (
     CASE_FIXED,
     RUN_FIXED,
     CaseRow,
+    RunMoving,
     RunRow,
     SessionShare,
     StepRow,
@@ -67,8 +68,7 @@ INSERT_CONTENT = (
 )
 
 UPSERT_RUN = _upsert("diagnosis_run", RunRow._fields, ("run_id",), RUN_FIXED)
-_RUN_MOVING = ", ".join(f"{column} = :{column}" for column in RunRow._fields if column not in RUN_FIXED)
-UPDATE_RUN = f"UPDATE diagnosis_run SET {_RUN_MOVING} WHERE run_id = :run_id"  # noqa: S608 - names of ours
+UPDATE_RUN = f"UPDATE diagnosis_run SET {' = ?, '.join(RunMoving._fields)} = ? WHERE run_id = ?"  # noqa: S608 - as above
 UPSERT_STEP = _upsert("agent_step", StepRow._fields, ("run_id", "step_no"), ATTEMPT_FIXED)
 UPSERT_TOOL = _upsert("tool_invocation", ToolRow._fields, ("run_id", "invocation_no"), ATTEMPT_FIXED)
 UPSERT_CASE = _upsert("case_library", CaseRow._fields, ("diagnosis_id",), CASE_FIXED)

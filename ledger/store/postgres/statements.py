@@ -18,8 +18,8 @@ from ledger.deciding import ContentRow, EventRow, StreamRow
 from ledger.projections.rows import (
     ATTEMPT_FIXED,
     CASE_FIXED,
-    RUN_FIXED,
     CaseRow,
+    RunMoving,
     RunRow,
     SessionShare,
     StepRow,
@@ -159,8 +159,7 @@ def _put_run(writing: _Writing, shape: Shape) -> None:
         writing.part("run", f"INSERT INTO diagnosis_run ({', '.join(RunRow._fields)}) SELECT {row} FROM head")
         return
     table = schema.diagnosis_run
-    moved = (name for name in RunRow._fields if name not in RUN_FIXED)
-    changes = ", ".join(f"{name} = {writing.value(f'run.{name}', kind_of(table, name))}" for name in moved)
+    changes = ", ".join(f"{name} = {writing.value(f'run.{name}', kind_of(table, name))}" for name in RunMoving._fields)
     run_id = writing.value("head.run_id", "text")
     writing.part("run", f"UPDATE diagnosis_run SET {changes} FROM head WHERE run_id = {run_id}")
 

@@ -40,7 +40,7 @@ def _parameters(draft: Draft, seen: Seen) -> tuple[Shape, dict[str, Any]]:
         opening = next(event for event in draft.events if event.stream_id == opened.stream_id)
         values |= _named("opened", opened) | _named("opening", opening)
     if run is not None and base is not None:
-        values |= {f"run.{name}": value for name, value in run.moving.items()}
+        values |= _named("run", run.moving)
     first = run.row if run is not None and base is None else None
     for prefix, row in (("run", first), ("case", case), ("share", share)):
         if row is not None:
