@@ -10,9 +10,10 @@ from harness.clock import WallClock
 from harness.events import LedgerRestored
 from harness.ids import IdSource, RandomIds
 from ledger.backup import Progress, RestoreReport
-from ledger.erasures import ErasureList
+from ledger.erasures import PAGE, ErasureList
 from ledger.errors import LedgerDamaged, LedgerMissing, LedgerNotRestored, UnsupportedUrl
 from ledger.ledger import Ledger
+from ledger.reader import LedgerReader
 from ledger.store.identity import RESTORED
 from ledger.store.place import is_postgres
 from ledger.verifying import verify
@@ -46,10 +47,11 @@ async def adopt(
     if erasures is not None:
         erasures.check(identity.ledger_id)
     ids = ids or RandomIds()
-    restore_id, repeated = f"restore-{ids.writer_id()}", 0
-    event_count = await adopted.prepare(place)
+    repeated = 0
+    restore_id, event_count = await adopted.prepare(place, f"restore-{ids.writer_id()}")
     async with await Ledger.open(url, wall_clock=wall_clock, ids=ids, adopts=True) as ledger:
-        await ledger.record_system(LedgerRestored, restore_id=restore_id, event_count=event_count)
+        if not await _is_recorded(ledger.reader, restore_id):
+            await ledger.record_system(LedgerRestored, restore_id=restore_id, event_count=event_count)
         if erasures is not None:
             repeated = await ledger.repeat_erasures(erasures)
         await ledger.finish_erasures()
@@ -58,3 +60,12 @@ async def adopt(
         raise LedgerDamaged(place, str(verified.findings[0]), verified.finding_count)
     await adopted.settle(place)
     return RestoreReport(identity.ledger_id, restore_id, str(place), repeated, verified)
+
+
+async def _is_recorded(reader: LedgerReader, restore_id: str) -> bool:
+    last = 0
+    while events := await reader.system_events(last, PAGE):
+        if any(event.type == "ledger.restored" and event.fields["restore_id"] == restore_id for event in events):
+            return True
+        last = events[-1].seq
+    return False

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -199,13 +199,20 @@ class Eraser:
                 await self._take(order, lambda _: None)
         return len(unfinished), *await self._clean(replace(self._limits, rewrite_bytes_max=MAX_SAFE_INTEGER))
 
-    async def repeat(self, orders: Sequence[Order], told: Iterable[tuple[str, str]]) -> None:
+    async def repeat(
+        self, orders: Sequence[Order], told: Iterable[tuple[str, str]], decided: Collection[str]
+    ) -> Sequence[Order]:
         """Carry out what was decided, and done, in another copy of this ledger; `told` are erasures and streams.
 
-        What a decision means may be less here than it was there, as runs ended at other times: so it takes both.
+        What a decision means may be less here than it was there, as runs ended at other times: so it takes both. Of
+        those that were `decided` here, too, it passes over what came to its end. The orders that it carried out.
         """
+        unfinished = {order.erasure_id for order, _ in await self._store.unfinished()}
+        orders = [order for order in orders if order.erasure_id not in decided or order.erasure_id in unfinished]
         for order in orders:
-            await self._store.decide(order)
+            if order.erasure_id not in decided:
+                await self._store.decide(order)
+        reached("erasures decided again")
         known = {order.erasure_id: order for order in orders}
         for erasure_id, stream_id in told:
             rest: Sequence[str] = (stream_id,) if erasure_id in known else ()
@@ -213,6 +220,7 @@ class Eraser:
                 rest = (await self._store.take(known[erasure_id], rest)).rest
         for order in orders:
             await self._take(order, lambda _: None)
+        return orders
 
     async def tidy(self) -> None:
         """Clean up after erasures that could not come to their end before, as far as nobody is in the way now."""

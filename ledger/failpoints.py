@@ -25,6 +25,7 @@ Point = Literal[
     "run recovered",
     "rebuilding a run",
     "erasure decided",
+    "erasures decided again",
     "erasure taking",
     "erasure taken",
     "erasure out of the log",

@@ -72,11 +72,12 @@ class Forgetting:
         return await (self._eraser.preview(order) if dry_run else self._eraser.erase(order, on_progress))
 
     async def repeat_erasures(self, erasures: ErasureList) -> int:
-        """Erase what was erased in another copy of this ledger, as far as this one does not know of it; how often."""
-        known = {str(fields["erasure_id"]) async for fields in decisions(self.reader)}
-        orders = [order for order in erasures.orders() if order.erasure_id not in known]
-        await self._eraser.repeat(orders, erasures.told())
-        return len(orders)
+        """Erase what was erased in another copy of this ledger, as far as that is not done here; how often.
+
+        It may be repeated where it was cut short.
+        """
+        decided = {str(fields["erasure_id"]) async for fields in decisions(self.reader)}
+        return len(await self._eraser.repeat([*erasures.orders()], erasures.told(), decided))
 
     async def finish_erasures(self) -> tuple[int, ErasureStage | None, str | None]:
         """Do what is left of erasures that were cut short, or that readers or the file's size were in the way of.

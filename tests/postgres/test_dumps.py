@@ -6,7 +6,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from ledger import Ledger, LedgerNotLive, LedgerReader, Signing
+from ledger import Ledger, LedgerNotLive, LedgerReader, Signing, failpoints
 from ledger.adopting import adopt
 from ledger.audit.notes import SigningKey
 from ledger.cli.backup import adopt as adopt_command
@@ -104,6 +104,39 @@ async def test_what_is_adopted_goes_on_by_itself_without_what_was_erased_since(s
     assert (await verify(restored)).findings == ()
     # The other one has heard of nothing.
     source[0].journal.submit(ScriptedRun("run-4", writer_id="w4").start()).result()
+
+
+async def test_an_adoption_that_was_cut_short_is_ended_by_the_next_one(source, restored, erasures, tmp_path):
+    ledger, _ = source
+    run = ScriptedRun("run-2", writer_id="w2", epoch_us=0)
+    run.start()
+    ledger.journal.submit(run.end()).result()
+    await ledger.erase_older_than(0)
+    # In what was restored the run goes on, and ends only as its owner is found to be dead: after all that was erased.
+    erasures.write_bytes(b"".join([line async for line in lines_of(ledger.reader, await ledger.reader.ledger_id())]))
+
+    class CutShort(Exception):
+        pass
+
+    def cut_short():
+        raise CutShort
+
+    failpoints.arm("erasures decided again", cut_short)
+    try:
+        with pytest.raises(CutShort):
+            await adopt(restored, erasures=ErasureList(erasures))
+    finally:
+        failpoints.disarm()
+    report = await adopt(restored, erasures=ErasureList(erasures))
+    async with await Ledger.open(restored) as adopted:
+        said = await adopted.reader.system_events()
+        assert [event.type for event in said].count("ledger.restored") == 1
+        assert said[0].fields["restore_id"] == report.restore_id
+        for number in (1, 2):
+            events = await adopted.reader.events("session-1", f"run-{number}")
+            digests = [event.fields["query_digest"] for event in events if event.type == "run.started"]
+            found = await adopted.reader.contents("session-1", f"run-{number}", digests)
+            assert {content.state for content in found.values()} == {"erased"}
 
 
 async def test_what_is_adopted_is_signed_under_an_origin_of_its_own(source, restored, postgres_server, tmp_path):

@@ -10,14 +10,23 @@ from ledger.store.postgres.probe import HERE
 
 FORGET_OWNERS = "DELETE FROM owner"
 """Those of the other database: here all of them are dead."""
+BEGIN = (
+    f"INSERT INTO ledger_meta AS here (key, value) SELECT 'adoption', concat_ws(' ', ({HERE}), $1::text)"
+    " ON CONFLICT (key) DO UPDATE SET value = CASE split_part(here.value, ' ', 1)"
+    " WHEN split_part(excluded.value, ' ', 1) THEN here.value ELSE excluded.value END"
+    " RETURNING split_part(value, ' ', 2)"
+)
+"""One adoption in each database, however often it is begun."""
 COUNT_EVENTS = "SELECT count(*) FROM event"
 SETTLE = f"UPDATE ledger_meta SET value = ({HERE}) WHERE key = 'home'"  # noqa: S608 - ours
 
 
-async def prepare(place: PostgresPlace) -> int:
-    """Take all owners for dead; how many events there are."""
+async def prepare(place: PostgresPlace, restore_id: str) -> tuple[str, int]:
+    """Take all owners for dead; the id of this adoption, which is that of one that was cut short, and how many events
+    there are.
+    """
     await _run(place, FORGET_OWNERS)
-    return int(await _run(place, COUNT_EVENTS))
+    return str(await _run(place, BEGIN, restore_id)), int(await _run(place, COUNT_EVENTS))
 
 
 async def settle(place: PostgresPlace) -> None:
@@ -25,11 +34,11 @@ async def settle(place: PostgresPlace) -> None:
     await _run(place, SETTLE)
 
 
-async def _run(place: PostgresPlace, statement: str) -> Any:
+async def _run(place: PostgresPlace, statement: str, *values: str) -> Any:
     try:
         connection = await place.connect({"statement_timeout": "0"}, answer_timeout_s=None)
         try:
-            return await connection.fetchval(statement)
+            return await connection.fetchval(statement, *values)
         finally:
             await connection.close()
     except FAULTS as error:
