@@ -78,8 +78,9 @@ async def _beside_appends(folder: Path) -> list[Figure]:
     cpu, wall = (median(on[at] / off[at] for on, off in rounds) for at in range(2))
     name, reference = "appends while checkpoints are signed", "without a key"
     return [
-        figure(name, "us", wall * off_us, reference, off_us, MAY_COST),
-        figure(f"{name}, processor", "us", cpu * off_cpu_us, reference, off_cpu_us),
+        # How long it takes swings with disk and neighbours by more than may be added: the goal is on the work done.
+        figure(f"{name}, processor", "us", cpu * off_cpu_us, reference, off_cpu_us, MAY_COST),
+        figure(f"{name}, time", "us", wall * off_us, reference, off_us),
         figure(
             "first checkpoint of an open log, per event",
             "us",
