@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ledger.errors import LedgerDamaged, LedgerInUse, Place, UnsupportedUrl
 from ledger.migrate import OPEN_TIMEOUT_S, lock_of
-from ledger.store.copies import copy_file, made_beside, mark
+from ledger.store.copies import copy_file, made_beside, mark, other_tables
 from ledger.store.identity import require_live
 from ledger.store.owners import Owners
 from ledger.store.place import is_postgres, path_of
@@ -35,6 +35,8 @@ class CopyReport:
     """Whether the source is marked, so that nobody writes it any more."""
     verified: VerifyReport
     """Of the copy."""
+    left_behind: tuple[str, ...] = ()
+    """Tables of others, such as those that followers fill. Only a file that is copied to a file takes them along."""
 
 
 async def copy(
@@ -62,7 +64,9 @@ async def copy(
 
             place: Place = await copy_to_postgres(path, identity.ledger_id, str(target), on_progress)
             verified = await verify(target, on_progress)
+            left_behind = await asyncio.to_thread(other_tables, path)
         else:
+            left_behind = ()
             place = path_of(target)
             with made_beside(place) as made:
                 await asyncio.to_thread(copy_file, path, made, {}, on_progress)
@@ -71,7 +75,7 @@ async def copy(
         _require_right(place, verified)
         if not keeps_source:
             await asyncio.to_thread(mark, path, {"standing": "moved", "moved_to": str(place)})
-    return CopyReport(identity.ledger_id, str(path), str(place), not keeps_source, verified)
+    return CopyReport(identity.ledger_id, str(path), str(place), not keeps_source, verified, left_behind)
 
 
 async def _copy_out(source: str, target: Path, keeps_source: bool, on_progress: Progress) -> CopyReport:
@@ -88,9 +92,10 @@ async def _copy_out(source: str, target: Path, keeps_source: bool, on_progress: 
             await copying_out.copy_to_file(connection, identity.ledger_id, made, on_progress)
             verified = await verify(made, on_progress)
             _require_right(target, verified)
+        left_behind = await copying_out.other_tables(connection)
         if not keeps_source:
             await copying_out.mark_moved(connection, str(target))
-    return CopyReport(identity.ledger_id, str(place), str(target), not keeps_source, verified)
+    return CopyReport(identity.ledger_id, str(place), str(target), not keeps_source, verified, left_behind)
 
 
 def _require_right(place: Place, verified: VerifyReport) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import click
 
-from ledger.cli.common import command, json_option, print_json, progress
+from ledger.cli.common import command, json_option, one_line, print_json, progress
 from ledger.cli.verify import say_outdated
 from ledger.copying import copy as copy_ledger
+
+NAMES_WIDTH = 300
 
 
 @click.command()
@@ -24,6 +26,9 @@ async def copy(source: str, target: str, keep: bool, as_json: bool) -> None:
         return
     click.echo(f"{report.target}: ledger {report.ledger_id}, {report.verified.event_count:,} events, verified")
     say_outdated(report.verified)
+    if report.left_behind:
+        names = one_line(", ".join(report.left_behind), NAMES_WIDTH)
+        click.echo(f"not copied, as they are not the ledger's: tables {names}; places of followers that fill them were")
     if report.is_moved:
         click.echo(f"{report.source} is marked as moved: it can be read, and no more written")
     else:

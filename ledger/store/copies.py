@@ -7,10 +7,11 @@ import os
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ledger.errors import LedgerUnreadable
+from ledger.schema import metadata
 from ledger.store import statements
 from ledger.store.place import prepare_folder
 from ledger.store.probe import connect_to_read
@@ -19,6 +20,9 @@ from ledger.store.sqlite import connect
 PAGES_AT_ONCE = 2_048
 PRIVATE = ("PRAGMA locking_mode = EXCLUSIVE", "PRAGMA synchronous = FULL", "PRAGMA journal_mode = DELETE")
 """Nobody else has the copy open, and one file is all there is of it."""
+TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+OURS_BESIDE = {"alembic_version", "owner", "leaf", "tree_head"}
+"""Tables of ours that only one of the engines has, or that only migrations know."""
 UPDATE_META = "UPDATE ledger_meta SET value = ? WHERE key = ?"
 INSERT_META = "INSERT INTO ledger_meta (key, value) VALUES (?, ?)"
 
@@ -92,6 +96,17 @@ def read_meta(path: Path) -> dict[str, str]:
             return dict(ledger.execute("SELECT key, value FROM ledger_meta"))
     except sqlite3.Error as error:
         raise LedgerUnreadable(path, f"cannot be read ({error})") from error
+
+
+def other_tables(path: Path) -> tuple[str, ...]:
+    """Tables in the file that are not the ledger's."""
+    with contextlib.closing(connect_to_read(path)) as ledger:
+        return not_ours(name for (name,) in ledger.execute(TABLES))
+
+
+def not_ours(tables: Iterable[str]) -> tuple[str, ...]:
+    """Those of the tables that are not a ledger's, on any engine."""
+    return tuple(sorted({*tables} - {*metadata.tables} - OURS_BESIDE))
 
 
 def count_events(path: Path) -> int:

@@ -116,6 +116,22 @@ async def test_the_public_order_goes_on_and_so_do_its_followers(recorded, target
     assert [place for place, _ in sent] == list(range(len(sent)))
 
 
+async def test_tables_that_are_not_the_ledgers_are_named_where_they_stay_behind(recorded, target, tmp_path):
+    outsider = SqliteOutsider(str(recorded))
+    outsider.execute("CREATE TABLE applied (leaf_index INTEGER)")
+    outsider.close()
+    report = await copy(recorded, target)
+    if not target.startswith("postgresql:"):
+        assert report.left_behind == ()
+        assert rows(target, "SELECT count(*) FROM applied") == [(0,)]
+        return
+    assert report.left_behind == ("applied",)
+    outsider = PostgresOutsider(target)
+    outsider.execute("CREATE TABLE applied_there (leaf_index INTEGER)")
+    outsider.close()
+    assert (await copy(target, tmp_path / "back.db")).left_behind == ("applied_there",)
+
+
 async def test_the_source_may_be_kept_on_ones_own_responsibility(recorded, target):
     assert not (await copy(recorded, target, keeps_source=True)).is_moved
     await (await Ledger.open(recorded)).close()

@@ -19,7 +19,7 @@ import sqlalchemy as sa
 from ledger import schema
 from ledger.errors import LedgerInUse, LedgerUnreadable
 from ledger.migrate import make
-from ledger.store.copies import PRIVATE, put_meta
+from ledger.store.copies import PRIVATE, not_ours, put_meta
 from ledger.store.postgres.copying import (
     OTHER_META,
     PIECE_CONTENTS,
@@ -42,6 +42,7 @@ EVENTS = (
     " FROM leaf JOIN event ON event.stream_id = leaf.stream_id AND event.seq = leaf.seq ORDER BY leaf_index"
 )
 COUNTS = "SELECT (SELECT count(*) FROM event), (SELECT count(*) FROM leaf)"
+TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
 MARK = "INSERT INTO ledger_meta (key, value) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 
 Progress = Callable[[int, int], None]
@@ -80,6 +81,11 @@ async def copy_to_file(source: asyncpg.Connection[Any], ledger_id: str, path: Pa
             await _Copy(source, target, path, on_progress).run()
     except sqlite3.Error as error:
         raise LedgerUnreadable(path, f"cannot be written ({error})") from error
+
+
+async def other_tables(source: asyncpg.Connection[Any]) -> tuple[str, ...]:
+    """Tables in the ledger's schema that are not its own."""
+    return not_ours(str(row[0]) for row in await source.fetch(TABLES))
 
 
 async def mark_moved(source: asyncpg.Connection[Any], to: str) -> None:
