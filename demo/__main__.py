@@ -35,7 +35,9 @@ def main(argv: list[str] | None = None) -> int:
             return 0
         console.print("· starting", style="dim")
         from demo.commands import perform, replay
+        from viewer.logs import configure_logs
 
+        configure_logs("text", "warning")
         signal.signal(signal.SIGTERM, _stop)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         if said.command == "replay":
