@@ -155,6 +155,10 @@ def _differences(a: Crossing, b: Crossing) -> Iterator[Difference]:
         ("place", a.place, b.place),
         ("outcome", a.outcome, b.outcome),
         ("attempts", a.attempt_count, b.attempt_count),
+        *(
+            # Where the outcomes differ they say as much.
+            [("failures", ", ".join(a.failures), ", ".join(b.failures))] if a.outcome == b.outcome else []
+        ),
         ("model", a.model, b.model),
         ("effect", a.effect, b.effect),
         *((noun(name), _amount(a, name), _amount(b, name)) for name in settled),

@@ -48,6 +48,8 @@ class Crossing:
     """In which scopes and branches it lies, as pages say it; empty at the root of the run."""
     outcome: str = ""
     attempt_count: int = 0
+    failures: list[str] = field(default_factory=list)
+    """Why attempts failed, one after the other, also where a later one succeeded."""
     duration_us: int | None = None
     """Of all its attempts; None where nobody measured one."""
     usage: dict[str, int] = field(default_factory=dict)
@@ -119,6 +121,8 @@ def _evolve(crossing: Crossing, event_type: str, fields: Fields) -> None:
         crossing.attempt_count += 1
         crossing.model, crossing.effect = fields.get("model"), fields.get("effect")
         crossing.input = piece_of(fields, "input")
+    elif event_type == "attempt.failed":
+        crossing.failures.append(plain(str(fields.get("failure"))))
     elif event_type == "usage.settled":
         for name, amount in (fields.get("usage") or {}).items():
             crossing.usage[name] = crossing.usage.get(name, 0) + amount

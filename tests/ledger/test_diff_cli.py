@@ -68,3 +68,19 @@ def test_a_comparison_as_json_has_both_sides_of_every_boundary(recorded):
 def test_what_cannot_be_compared_is_one_line_and_exit_code_two(recorded):
     result = call("run-1", "run-9", recorded)
     assert (result.exit_code, result.stderr) == (2, "Error: there is no run run-9 in session session-1\n")
+
+
+def test_attempts_that_failed_otherwise_are_a_difference_also_where_a_later_one_succeeded(path):
+    async def record():
+        async with await Ledger.open(path) as ledger:
+            for run_id, failure in (("run-1", "TRANSPORT"), ("run-2", "INVALID_RESPONSE")):
+                run = ScriptedRun(run_id)
+                first, second = (run.attempt("tool", "ask", ordinal=1, attempt=number) for number in (1, 2))
+                before = (run.start(), first.start(), first.fail(failure, will_retry=True))
+                for submission in (*before, second.start(), second.succeed(), run.end()):
+                    ledger.journal.submit(submission).result()
+
+    asyncio.run(record())
+    result = call("run-1", "run-2", path)
+    assert result.exit_code == 1
+    assert "failures" in result.stdout
