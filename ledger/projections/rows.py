@@ -190,3 +190,8 @@ class SessionShare(NamedTuple):
             self.message_pair_count + other.message_pair_count,
             self.ttl_us if self.ttl_us is not None else other.ttl_us,
         )
+
+    @property
+    def row(self) -> tuple[object, ...]:
+        """What all shares together make of it: these, and when the session expires."""
+        return (*self, None if self.ttl_us is None else self.last_active_us + self.ttl_us)

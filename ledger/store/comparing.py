@@ -96,14 +96,10 @@ def _right_sessions(
         except SessionUnreadable:
             continue
         shares += [SessionShare(*of_runs) for of_runs in runs[session_id]]
-        wanted = [_session_row(reduce(SessionShare.plus, shares))] if shares else []
+        wanted = [reduce(SessionShare.plus, shares).row] if shares else []
         if wanted == rows[session_id]:
             right[session_id] = len(wanted)
     return right
-
-
-def _session_row(share: SessionShare) -> Row:
-    return (*share, None if share.ttl_us is None else share.last_active_us + share.ttl_us)
 
 
 def _by_key(rows: Iterable[Row], at: int) -> defaultdict[str, list[Row]]:

@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from harness.ids import run_stream
+from harness.ids import run_stream, session_stream
 from ledger.deciding import ContentRow, StreamRow
 from ledger.errors import LedgerUnreadable, RunNotFound
 from ledger.rebuild import empty_projections
 from ledger.store import statements
+from ledger.store.grouped import Grouped
 from ledger.store.probe import connect_to_read, require_current
 from ledger.store.rules import rules_made, rules_of
 from ledger.verifying.chain import COLUMNS
@@ -28,6 +30,12 @@ from ledger.verifying.stream import StreamCheck
 
 T = TypeVar("T")
 
+PREFIX = len(run_stream(""))
+"""Of a stream's id, before that of its run or session."""
+STREAM_AT = COLUMNS.index("stream_id")
+NO_RUNS = (None, None, 0)
+"""What they add to a session's row."""
+
 PAGE_EVENTS = 500
 PAGE_ROWS = 500
 CACHE_KB = 32_768
@@ -36,12 +44,16 @@ CACHE_KB = 32_768
 STREAMS = "SELECT stream_id, head_seq FROM stream ORDER BY stream_id"
 HEAD_SEQ = "SELECT coalesce(max(head_seq), 0) FROM stream WHERE stream_id = ?"
 STREAMS_BETWEEN = (
-    "SELECT stream_id FROM stream WHERE stream_id > ?1 AND (?2 IS NULL OR stream_id <= ?2) ORDER BY stream_id"
+    f"SELECT {', '.join(StreamRow._fields)} FROM stream"  # noqa: S608 - names of ours
+    " WHERE stream_id > ?1 AND (?2 IS NULL OR stream_id <= ?2) ORDER BY stream_id"
 )
-STREAM_EVENTS = f"SELECT {', '.join(COLUMNS)} FROM event WHERE stream_id = ? ORDER BY seq"  # noqa: S608 - ours
-STREAM_CONTENTS = (
-    f"SELECT erased_seq, key_id, {', '.join(ContentRow._fields)}"  # noqa: S608 - names of ours
-    " FROM content WHERE stream_id = ? ORDER BY digest"
+EVENTS_BETWEEN = (
+    f"SELECT {', '.join(COLUMNS)} FROM event"  # noqa: S608 - names of ours
+    " WHERE stream_id BETWEEN ? AND ? ORDER BY stream_id, seq"
+)
+CONTENTS_BETWEEN = (
+    f"SELECT stream_id, erased_seq, key_id, {', '.join(ContentRow._fields)}"  # noqa: S608 - names of ours
+    " FROM content WHERE stream_id BETWEEN ? AND ? ORDER BY stream_id, digest"
 )
 READ_META = "SELECT key, value FROM ledger_meta"
 INTEGRITY = f"PRAGMA integrity_check({FINDINGS_MAX})"
@@ -97,52 +109,61 @@ class SqliteVerifiable:
 
 def _check_share(ledger_id: str, share: Share, ledger: sqlite3.Connection) -> Tally:
     tally = Tally()
-    with contextlib.closing(empty_projections()) as beside:
-        # Which streams there are, apart from how they stand, each of which is looked at as of its own moment.
-        stream_ids = ledger.execute(STREAMS_BETWEEN, (share.after, share.upto)).fetchall()
-        for (stream_id,) in stream_ids:
-            _check_stream(ledger_id, stream_id, ledger, beside, tally)
+    with contextlib.closing(empty_projections()) as beside, _one_moment(ledger):
+        found = ledger.execute(STREAMS_BETWEEN, (share.after, share.upto))
+        for _, streams in groupby(map(StreamRow._make, found), lambda stream: stream.stream_id[:PREFIX]):
+            _check_streams(ledger_id, list(streams), ledger, beside, tally)
     return tally
 
 
 def _check_run(ledger_id: str, session_id: str, run_id: str, ledger: sqlite3.Connection) -> Tally:
-    tally, stream_id = Tally(), run_stream(run_id)
-    row = ledger.execute(statements.STREAM, (stream_id,)).fetchone()
-    if row is None or StreamRow(*row).session_id != session_id:
-        raise RunNotFound(session_id, run_id)
-    with contextlib.closing(empty_projections()) as beside:
-        _check_stream(ledger_id, stream_id, ledger, beside, tally)
+    tally = Tally()
+    with contextlib.closing(empty_projections()) as beside, _one_moment(ledger):
+        row = ledger.execute(statements.STREAM, (run_stream(run_id),)).fetchone()
+        if row is None or StreamRow(*row).session_id != session_id:
+            raise RunNotFound(session_id, run_id)
+        _check_streams(ledger_id, [StreamRow(*row)], ledger, beside, tally)
     return tally
 
 
-def _check_stream(
-    ledger_id: str, stream_id: str, ledger: sqlite3.Connection, beside: sqlite3.Connection, tally: Tally
-) -> None:
+@contextlib.contextmanager
+def _one_moment(ledger: sqlite3.Connection) -> Iterator[None]:
     ledger.execute("BEGIN")
     try:
-        stream = StreamRow(*ledger.execute(statements.STREAM, (stream_id,)).fetchone())
-        with contextlib.closing(StreamCheck(ledger_id, stream, beside)) as check:
-            for page in _pages(ledger.execute(STREAM_EVENTS, (stream_id,)), PAGE_EVENTS):
-                check.add_events(page)
-            check.end_events()
-            for erased_seq, key_id, *row in ledger.execute(STREAM_CONTENTS, (stream_id,)):
-                check.add_content(Kept(ContentRow(*row), erased_seq, key_id))
-            key = stream.run_id or stream.session_id
-            runs = None
-            if stream.run_id is None and key is not None:
-                runs = ledger.execute(statements.RUNS_OF_SESSION, (key,)).fetchone()
-            for table in check.tables(runs):
-                for rows in _pages(ledger.execute(table.read, (key,)), PAGE_ROWS):
-                    check.add_rows(table, rows)
-                check.end_table(table)
-            tally.add(check.result())
+        yield
     finally:
         ledger.execute("ROLLBACK")
 
 
-def _pages(cursor: sqlite3.Cursor, size: int) -> Iterator[list[tuple[Any, ...]]]:
-    while page := cursor.fetchmany(size):
-        yield page
+def _check_streams(
+    ledger_id: str, streams: Sequence[StreamRow], ledger: sqlite3.Connection, beside: sqlite3.Connection, tally: Tally
+) -> None:
+    """Check streams of one kind, in their order and with none left out, by a few statements for all of them."""
+    first, last = streams[0].stream_id, streams[-1].stream_id
+    events = Grouped(ledger.execute(EVENTS_BETWEEN, (first, last)), STREAM_AT)
+    contents = Grouped(ledger.execute(CONTENTS_BETWEEN, (first, last)), 0)
+    keys, runs = (first[PREFIX:], last[PREFIX:]), None
+    if first.startswith(session_stream("")):
+        reads: tuple[str, ...] = statements.ROWS_OF_SESSIONS[:1]
+        key_at: tuple[int, ...] = (0,)
+        runs = Grouped(ledger.execute(statements.ROWS_OF_SESSIONS[1], keys), 0)
+    else:
+        reads, key_at = statements.ROWS_OF_RUNS, statements.RUN_ID_AT
+    tables = [Grouped(ledger.execute(read, keys), at) for read, at in zip(reads, key_at, strict=True)]
+    for stream in streams:
+        key = stream.stream_id[PREFIX:]
+        with contextlib.closing(StreamCheck(ledger_id, stream, beside)) as check:
+            for page in events.pages(stream.stream_id, PAGE_EVENTS):
+                check.add_events(page)
+            check.end_events()
+            for _, erased_seq, key_id, *row in contents.of(stream.stream_id):
+                check.add_content(Kept(ContentRow(*row), erased_seq, key_id))
+            shares = NO_RUNS if runs is None else next((row[1:] for row in runs.of(key)), NO_RUNS)
+            for table, rows in zip(check.tables(shares), tables, strict=False):
+                for page in rows.pages(key, PAGE_ROWS):
+                    check.add_rows(table, page)
+                check.end_table(table)
+            tally.add(check.result())
 
 
 def _whole(ledger: sqlite3.Connection) -> tuple[Finding, ...]:

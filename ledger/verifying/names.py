@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from harness.events import EVENT_TYPES
+from ledger.verifying.rows import use
 from ledger.verifying.saying import Said
 
 IN_MEMORY_MAX = 5_000
@@ -85,6 +86,7 @@ class Names:
         if not self._few:
             return
         if not self._has_many:
+            use(self._beside)
             self._beside.execute(CREATE)
             self._beside.execute(EMPTY)
             self._has_many = True

@@ -22,8 +22,8 @@ from ledger.errors import LedgerFileError, LedgerUnreadable
 from ledger.verifying.findings import Tally
 from ledger.verifying.sharing import Share, Verifiable, opened
 
-ALONE_BELOW_EVENTS = 100_000
-"""Fewer are looked at before others are ready."""
+ALONE_BELOW_EVENTS = 200_000
+"""Fewer are looked at before others are ready, or not long after: that takes a second."""
 AHEAD = 2
 """So many shares wait for each helper."""
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
+from functools import reduce
+from itertools import islice
 from typing import Any, NamedTuple
 
 from ledger.projections.changes import Changes
 from ledger.projections.rows import FOLD_VERSION, CaseRow, RunRow, SessionShare, StepRow, ToolRow
 from ledger.rebuild import table_of
 from ledger.store import statements
-from ledger.store.rows import write_changes, write_rows
+from ledger.store.rows import write_changes
 
 IN_MEMORY_MAX = 1_000
 """Rows; those of a longer run are kept on disk."""
@@ -68,6 +70,7 @@ class RunRows:
         changes.sessions.clear()
         self._few.merge(changes)
         if len(self._few.steps) + len(self._few.tools) > IN_MEMORY_MAX:
+            use(self._beside)
             write_changes(self._beside, self._few)
             self._has_many = True
             self._few = Changes()
@@ -88,10 +91,16 @@ class RunRows:
         return [Table(read, columns, iter(of)) for read, columns, of in zip(reads, RUN_COLUMNS, rows, strict=True)]
 
 
-def session_table(beside: sqlite3.Connection, session_id: str, shares: Sequence[SessionShare]) -> Table:
+def session_table(shares: Sequence[SessionShare]) -> Table:
     """The row that these shares add up to."""
-    write_rows(beside, statements.ADD_TO_SESSION, shares)
-    return _beside(beside, statements.SESSION_TABLE[0], session_id)
+    rows = [reduce(SessionShare.plus, shares).row] if shares else []
+    return Table(statements.SESSION_TABLE[0], statements.SESSION_COLUMNS, iter(rows))
+
+
+def use(beside: sqlite3.Connection) -> None:
+    """What is written there from now on is taken back when the stream was looked at."""
+    if not beside.in_transaction:
+        beside.execute("BEGIN")
 
 
 def _beside(beside: sqlite3.Connection, read: str, key: str) -> Table:
@@ -113,15 +122,16 @@ class RowCheck:
 
     def add_page(self, table: Table, rows: Sequence[Sequence[Any]]) -> None:
         """The next rows of the table."""
-        for found in rows:
-            self._number += 1
-            wanted = next(table.wanted, None)
-            if self.difference is not None:
-                continue
-            if wanted is None:
-                self.difference = f"the number of rows in {table.name}"
-            elif tuple(found) != tuple(wanted):
-                self._compare(table, found, wanted)
+        first_number = self._number + 1
+        self._number += len(rows)
+        all_wanted = list(islice(table.wanted, len(rows)))
+        if all_wanted == rows:
+            return
+        for number, (found, wanted) in enumerate(zip(rows, all_wanted, strict=False), first_number):
+            if self.difference is None and tuple(found) != tuple(wanted):
+                self._compare(table, found, wanted, number)
+        if self.difference is None and len(all_wanted) < len(rows):
+            self.difference = f"the number of rows in {table.name}"
 
     def end(self, table: Table) -> None:
         """The table has no more rows."""
@@ -130,7 +140,7 @@ class RowCheck:
         if self.difference is None and next(table.wanted, None) is not None:
             self.difference = f"the number of rows in {table.name}"
 
-    def _compare(self, table: Table, found: Sequence[Any], wanted: Sequence[Any]) -> None:
+    def _compare(self, table: Table, found: Sequence[Any], wanted: Sequence[Any], number: int) -> None:
         if table.name == "diagnosis_run":
             self._excused = _excused_of(found[FOLD_VERSION_AT])
         unexcused = [
@@ -139,7 +149,7 @@ class RowCheck:
             if one != other and not (name in self._excused and (one is None or name == FOLD_VERSION_COLUMN))
         ]
         if unexcused:
-            self.difference = f"{unexcused[0]} (row {self._number})"
+            self.difference = f"{unexcused[0]} (row {number})"
         else:
             self.is_outdated = True
 

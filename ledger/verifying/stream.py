@@ -30,7 +30,6 @@ class StreamCheck:
         self._run_rows = RunRows(beside)
         self._rows = RowCheck()
         self._owner: Finding | None = None
-        beside.execute("BEGIN")
 
     def add_events(self, page: Sequence[Sequence[Any]]) -> None:
         """The next events of the stream, each with the `COLUMNS` of a chain."""
@@ -63,7 +62,7 @@ class StreamCheck:
             return self._run_rows.tables(self._stream.run_id)
         if self._stream.session_id is None or runs is None:
             return ()
-        return [session_table(self._beside, self._stream.session_id, self._lifecycle.shares_with(runs))]
+        return [session_table(self._lifecycle.shares_with(runs))]
 
     def add_rows(self, table: Table, rows: Sequence[Sequence[Any]]) -> None:
         """The next rows that are there."""
@@ -90,7 +89,8 @@ class StreamCheck:
 
     def close(self) -> None:
         """Leave nothing beside."""
-        self._beside.execute("ROLLBACK")
+        if self._beside.in_transaction:
+            self._beside.execute("ROLLBACK")
 
     def _finding(self) -> Finding | None:
         """The first event that is wrong, in itself or where it is."""

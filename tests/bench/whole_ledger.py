@@ -23,6 +23,7 @@ from tests.ledger.scripted import ScriptedRun
 ROUNDS = 5
 RUNS = 100
 BOUNDARIES_PER_RUN = 30
+SHORT_RUNS, SHORT_BOUNDARIES = 800, 3
 MORE = 4
 """So many times the runs, to see whether memory grows."""
 MAY_GROW_BY = 1.25
@@ -40,10 +41,11 @@ EVENTS = "the same, each made into an event"
 
 async def measure(folder: Path) -> list[Figure]:
     """All ways in turn, round by round, so that all meet the same noise."""
-    small, large = folder / "small.db", folder / "large.db"
+    small, large, short = folder / "small.db", folder / "large.db", folder / "short.db"
     event_count = await _record(small, RUNS)
+    short_count = await _record(short, SHORT_RUNS, SHORT_BOUNDARIES)
     await _record(large, MORE * RUNS)
-    verify_us, rebuild_us, plain_us, events_us, hashed_us = [], [], [], [], []
+    verify_us, rebuild_us, plain_us, events_us, hashed_us, short_us, short_hashed_us = [], [], [], [], [], [], []
     async with await Ledger.open(small) as ledger:
         for _ in range(ROUNDS):
             verify_us.append(await _us_each(event_count, lambda: verify(small)))
@@ -51,8 +53,11 @@ async def measure(folder: Path) -> list[Figure]:
             plain_us.append(await _us_each(event_count, lambda: _read_plainly(small, orjson.loads)))
             events_us.append(await _us_each(event_count, lambda: _read_plainly(small, _event_of)))
             hashed_us.append(await _us_each(event_count, lambda: _hash_plainly(small)))
+            short_us.append(await _us_each(short_count, lambda: verify(short)))
+            short_hashed_us.append(await _us_each(short_count, lambda: _hash_plainly(short)))
     return [
         figure("verify, per event", "us", median(verify_us), HASHED, median(hashed_us), goal=FORTY_PERCENT_OF_THE_RATE),
+        figure("verify of short runs, per event", "us", median(short_us), HASHED, median(short_hashed_us)),
         figure("verify, per event", "us", median(verify_us), EVENTS, median(events_us), goal=HALF_THE_RATE),
         figure("verify, per event", "us", median(verify_us), PLAIN, median(plain_us)),
         figure("rebuild, per event", "us", median(rebuild_us), EVENTS, median(events_us), goal=HALF_THE_RATE),
@@ -68,13 +73,13 @@ async def measure(folder: Path) -> list[Figure]:
     ]
 
 
-async def _record(path: Path, run_count: int) -> int:
+async def _record(path: Path, run_count: int, boundaries_per_run: int = BOUNDARIES_PER_RUN) -> int:
     async with await Ledger.open(path) as ledger:
         last = None
         for number in range(run_count):
             run = ScriptedRun(f"run-{number}", f"session-{number}", writer_id=f"w{number}")
             ledger.journal.submit(run.start())
-            for _boundary in range(BOUNDARIES_PER_RUN):
+            for _boundary in range(boundaries_per_run):
                 tool = run.attempt()
                 ledger.journal.submit(tool.start())
                 ledger.journal.submit(tool.succeed())
