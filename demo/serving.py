@@ -23,6 +23,8 @@ HOST: Final = "127.0.0.1"
 READY_TIMEOUT_S: Final = 30.0
 STOP_TIMEOUT_S: Final = 15.0
 GRACEFUL_SHUTDOWN_S: Final = 5
+KEEP_ALIVE_S: Final = 60
+"""Longer than clients keep an idle connection: one that its server closes first may be just about to be used again."""
 READY_POLL_S: Final = 0.02
 
 OpenApp = Callable[[], AbstractAsyncContextManager[ASGIApp]]
@@ -70,6 +72,7 @@ class _Served(threading.Thread):
                 access_log=False,
                 lifespan="off",
                 ws="none",
+                timeout_keep_alive=KEEP_ALIVE_S,
                 timeout_graceful_shutdown=GRACEFUL_SHUTDOWN_S,
             )
             self._server = uvicorn.Server(config)

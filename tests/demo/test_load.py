@@ -115,7 +115,9 @@ def test_one_more_than_may_run_at_once_is_refused_and_leaves_nothing(loaded):
 
 
 def test_each_answer_is_made_of_what_its_own_run_found(loaded):  # CASES 41
-    _, answers, _ = loaded
+    app, answers, _ = loaded
+    failed = "SELECT name, failure, duration_us FROM agent_step WHERE failure IS NOT NULL"
+    assert app.query(failed) == []
     for chat, answer in zip(ALL, answers, strict=True):
         assert answer["sessionId"] == chat.body["sessionId"]
         if chat.is_greedy:
