@@ -66,7 +66,15 @@ class Wanted:
 class LeafQueries:
     """The statements, for numbers that are `column` less `offset`."""
 
-    def __init__(self, column: sa.ColumnElement[int], offset: int, source: sa.FromClause) -> None:
+    def __init__(
+        self,
+        column: sa.ColumnElement[int],
+        offset: int,
+        source: sa.FromClause,
+        packed_links: sa.TextClause | None = None,
+    ) -> None:
+        """`packed_links` gives those of `links` in one row, where rows are dear: place (64 bits) and link, as hex."""
+        self.packed_links = packed_links
         after, until = sa.bindparam("after", type_=Int), sa.bindparam("until", type_=Int)
         limit = sa.bindparam("limit", type_=sa.Integer)
         self.last = sa.select(sa.func.max(column) - offset)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from ledger.audit.checkpoint import SignedCheckpoint
-from ledger.audit.merkle import inclusion_path, root_at
+from ledger.audit.merkle import HASH_BYTES, inclusion_path, root_at
 from ledger.audit.tiles import Place, TileReader
 from ledger.leaves import LeafQueries, last_leaf
 from ledger.schema import Int, checkpoint, stream, tile
@@ -37,6 +37,8 @@ COVERING = (
 )
 ORIGINS = sa.select(checkpoint.c.origin).group_by(checkpoint.c.origin)
 NEWEST_ORIGIN = ORIGINS.order_by(sa.func.max(checkpoint.c.created_us).desc(), checkpoint.c.origin).limit(1)
+PLACE_BYTES = 8
+PACKED_BYTES = PLACE_BYTES + HASH_BYTES
 HEAD = sa.select(stream.c.head_seq).where(stream.c.stream_id == sa.bindparam("stream_id"))
 
 
@@ -77,7 +79,13 @@ class StoredTree:
         return [bytes(root) for at, (index, root) in enumerate(rows, first) if index == at]
 
     def links(self, first: int, count: int) -> Sequence[bytes]:
-        return self._connection.execute(self._queries.links, {"after": first - 1, "limit": count}).scalars().all()
+        values = {"after": first - 1, "limit": count}
+        packed = self._queries.packed_links
+        if packed is not None:
+            links = _unpacked(self._connection.execute(packed, values).scalar() or "", first)
+            if links is not None:
+                return links
+        return self._connection.execute(self._queries.links, values).scalars().all()
 
     def place_of(self, stream_id: str, seq: int) -> tuple[int, bytes] | None:
         """An event's place in the public order and its link; None while it has none, or if there is no such event."""
@@ -111,3 +119,13 @@ class StoredTree:
     def _checkpoint(self, statement: sa.Select[Any], values: dict[str, object]) -> StoredCheckpoint | None:
         row = self._connection.execute(statement, values).one_or_none()
         return None if row is None else StoredCheckpoint(*row)._replace(root=bytes(row.root))
+
+
+def _unpacked(text: str, first: int) -> list[bytes] | None:
+    """Links whose places follow one another from `first` on; None where they do not, or one is no hash."""
+    data = bytes.fromhex(text)
+    starts = range(0, len(data), PACKED_BYTES)
+    places = b"".join([data[at : at + PLACE_BYTES] for at in starts])
+    if len(data) % PACKED_BYTES or places != b"".join([(first + at).to_bytes(8, "big") for at in range(len(starts))]):
+        return None
+    return [data[at + PLACE_BYTES : at + PACKED_BYTES] for at in starts]

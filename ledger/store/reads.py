@@ -25,10 +25,17 @@ T = TypeVar("T")
 BUSY_TIMEOUT_S = 5.0
 
 
+PACKED_LINKS = sa.text(
+    "SELECT group_concat(printf('%016x', pos - 1) || hex(link), '') FROM"
+    " (SELECT pos, link FROM event WHERE pos > :after + 1 ORDER BY pos LIMIT :limit)"
+)
+"""One row, since for each a reader must wait for its turn beside a writer that is at work."""
+
+
 class SqliteReads:
     """A `ledger.reader.Reads`: connections that cannot write, each opened as the file is then."""
 
-    leaf_queries = LeafQueries(event.c.pos, 1, event)
+    leaf_queries = LeafQueries(event.c.pos, 1, event, PACKED_LINKS)
 
     def __init__(self, path: Path, reads_max: int, bell: Bell | None = None) -> None:
         """`bell` is that of a writer in this process."""

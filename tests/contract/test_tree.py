@@ -10,6 +10,7 @@ from ledger.audit.growing import GrowingTree
 from ledger.audit.merkle import leaf_hash, root_of, verify_inclusion
 from ledger.audit.stored import StoredCheckpoint
 from ledger.audit.tiles import MissingLeaves, Place
+from tests.contract.test_checkpoints import lay_open
 from tests.contract.test_following import ordered, record_many, take
 from tests.ledger.scripted import ScriptedRun
 
@@ -116,3 +117,15 @@ async def test_what_was_added_stays_whatever_is_added_later(grown):
     assert await on_tree(grown, lambda tree: tree.newest_origin()) == "other.example"
     assert await on_tree(grown, lambda tree: tree.head_of("r:run-1")) == EVENTS - 1
     assert await on_tree(grown, lambda tree: tree.head_of("r:run-9")) == 0
+
+
+async def test_links_are_read_as_they_are_stored_whatever_somebody_took_away(ledger, plain):
+    for submission in ScriptedRun().whole():
+        ledger.journal.submit(submission).result()
+    await ordered(ledger, 13)
+    before = list(await ledger.reader.on_tree(lambda tree: tree.links(2, 5)))
+    outsider = lay_open(plain, "event")
+    outsider.execute("DELETE FROM event WHERE stream_id = 'r:run-1' AND seq = 5")
+    after = await ledger.reader.on_tree(lambda tree: tree.links(2, 5))
+    assert len(set(before) - set(after)) == 1
+    assert len(after) == len(set(after)) == 5
