@@ -48,6 +48,7 @@ async def open_app(settings: Settings) -> AsyncIterator[Starlette]:
                 settings.log_folder,
                 metrics_snapshot=settings.metrics_snapshot,
                 prometheus_url=settings.prometheus_url,
+                cases=ledger.reader,
                 sql_url=settings.sql_url,
             ),
             memory=memory,

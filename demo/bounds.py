@@ -20,6 +20,7 @@ CHAT_LIMITS: Final = Limits(
         "top_processes": 6,
         "search_logs": 8,
         "search_runbooks": 8,
+        "similar_cases": 3,
         "current_time": 2,
         "prometheus_alerts": 4,
         "query_prometheus": 8,
@@ -89,6 +90,9 @@ SQL_CELL_BYTES_MAX: Final = 16 * 1024 * 1024
 SQL_TIMEOUT_S: Final = 5.0
 """For connecting, and for one statement: told to the server, and watched from here."""
 SQL_LOCK_TIMEOUT_S: Final = 1
+CASES_READ_MAX: Final = 100
+CASES_SHOWN_MAX: Final = 3
+CASE_ANSWER_CHARS_MAX: Final = 1_500
 RUNBOOK_HITS_MAX: Final = 5
 RUNBOOK_TEXT_CHARS_MAX: Final = 1_500
 RUNBOOK_FILE_BYTES_MAX: Final = 64 * 1024

@@ -44,6 +44,7 @@ from ledger.records import (
     RunSummary,
     RunTrace,
     ToolInvocation,
+    UsefulCase,
 )
 
 if TYPE_CHECKING:
@@ -118,5 +119,6 @@ __all__ = [
     "TooLarge",
     "ToolInvocation",
     "UnsupportedUrl",
+    "UsefulCase",
     "WriterLimits",
 ]

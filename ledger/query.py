@@ -13,6 +13,7 @@ from ledger.schema import (
     Id,
     Int,
     agent_step,
+    case_library,
     chat_session,
     content,
     diagnosis_run,
@@ -60,6 +61,33 @@ RECENT_RUNS = _run_list.limit(_limit)
 RECENT_RUNS_AFTER = _run_list.where(_older).limit(_limit)
 SESSION_RUNS = _run_list.where(_of_session).limit(_limit)
 SESSION_RUNS_AFTER = _run_list.where(_of_session, _older).limit(_limit)
+
+CASES = (
+    sa.select(
+        *(case_library.c[name] for name in ("case_id", "session_id", "diagnosis_id", "verdict", "created_us")),
+        *(_query.c[name].label(f"query_{name}") for name in ("data", "encoding", "size_bytes")),
+        *(_answer.c[name].label(f"answer_{name}") for name in ("data", "encoding", "size_bytes")),
+    )
+    .select_from(
+        case_library.join(
+            _query,
+            sa.and_(
+                _query.c.stream_id == sa.literal("r:") + case_library.c.diagnosis_id,
+                _query.c.digest == case_library.c.query_digest,
+            ),
+        ).join(
+            _answer,
+            sa.and_(
+                _answer.c.stream_id == sa.literal("r:") + case_library.c.diagnosis_id,
+                _answer.c.digest == case_library.c.answer_digest,
+            ),
+        )
+    )
+    .where(case_library.c.withdrawn == 0, _query.c.state == "stored", _answer.c.state == "stored")
+    .order_by(case_library.c.created_us.desc(), case_library.c.case_id.desc())
+    .limit(_limit)
+)
+"""Not those that were withdrawn, nor those of which something was erased."""
 
 SESSION = sa.select(
     chat_session.c.session_id,

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from harness.clock import SystemWallClock, WallClock
 from harness.errors import InvalidInput
 from harness.events.base import MAX_SAFE_INTEGER
-from harness.ids import check_id, run_stream
+from harness.ids import check_id
 from ledger import reading
 from ledger.audit.stored import StoredTree
 from ledger.cursor import RunCursor
@@ -30,6 +30,7 @@ from ledger.records import (
     RunSummary,
     RunTrace,
     ToolInvocation,
+    UsefulCase,
     Vitals,
 )
 from ledger.store.place import is_postgres, path_of
@@ -117,46 +118,51 @@ class LedgerReader:
         after = None if cursor is None else RunCursor.decode(cursor)
         return await self._read(reading.recent_runs, limit, after)
 
+    async def cases(self, limit: int = 50) -> list[UsefulCase]:
+        """The newest cases of useful feedback; none that was withdrawn, or of which query or answer was erased."""
+        _check_number("limit", limit, 1, PAGE_RUNS_MAX)
+        return await self._read(reading.cases, limit)
+
     async def trace(self, session_id: str, run_id: str) -> RunTrace:
         """Exactly one run (SPEC R4); `RunNotFound` for an unknown one and for another session's alike."""
-        return await self._read(reading.trace, _run_keys(session_id, run_id), self._clock.now_us())
+        return await self._read(reading.trace, reading.keys_of(session_id, run_id), self._clock.now_us())
 
     async def overview(self, session_id: str, run_id: str) -> RunTrace:
         """As `trace`, without the steps and invocations, which `steps` and `tools` give page by page."""
-        return await self._read(reading.overview, _run_keys(session_id, run_id), self._clock.now_us())
+        return await self._read(reading.overview, reading.keys_of(session_id, run_id), self._clock.now_us())
 
     async def steps(self, session_id: str, run_id: str, after_no: int = 0, limit: int = 200) -> list[AgentStep]:
         """The run's model steps after the one of that number, in order; `RunNotFound` as for `trace`."""
-        keys = _run_keys(session_id, run_id)
+        keys = reading.keys_of(session_id, run_id)
         _check_number("after_no", after_no, 0, MAX_SAFE_INTEGER)
         _check_number("limit", limit, 1, PAGE_ROWS_MAX)
         return await self._read(reading.steps, keys, after_no, limit)
 
     async def tools(self, session_id: str, run_id: str, after_no: int = 0, limit: int = 200) -> list[ToolInvocation]:
         """The run's tool invocations after the one of that number, in order; `RunNotFound` as for `trace`."""
-        keys = _run_keys(session_id, run_id)
+        keys = reading.keys_of(session_id, run_id)
         _check_number("after_no", after_no, 0, MAX_SAFE_INTEGER)
         _check_number("limit", limit, 1, PAGE_ROWS_MAX)
         return await self._read(reading.tools, keys, after_no, limit)
 
     async def status(self, session_id: str, run_id: str) -> str:
         """`RUNNING`, or how the run ended; `RunNotFound` as for `trace`."""
-        return await self._read(reading.status, _run_keys(session_id, run_id))
+        return await self._read(reading.status, reading.keys_of(session_id, run_id))
 
     async def events(self, session_id: str, run_id: str, after_seq: int = 0, limit: int = 200) -> list[RecordedEvent]:
         """The run's events after a position, in order; `RunNotFound` as for `trace`."""
-        keys = _run_keys(session_id, run_id)
+        keys = reading.keys_of(session_id, run_id)
         _check_number("after_seq", after_seq, 0, MAX_SAFE_INTEGER)
         _check_number("limit", limit, 1, PAGE_EVENTS_MAX)
         return await self._read(reading.events, keys, after_seq, limit)
 
     async def contents(self, session_id: str, run_id: str, digests: Iterable[str]) -> dict[str, ContentView]:
         """Those of the run's contents that have these digests, by digest; `RunNotFound` as for `trace`."""
-        return await self._read(reading.contents, _run_keys(session_id, run_id), frozenset(digests))
+        return await self._read(reading.contents, reading.keys_of(session_id, run_id), frozenset(digests))
 
     async def salts(self, session_id: str, run_id: str, digests: Iterable[str]) -> dict[str, bytes]:
         """The salts of the digests, of those contents that were not erased; `RunNotFound` as for `trace`."""
-        return await self._read(reading.salts, _run_keys(session_id, run_id), frozenset(digests))
+        return await self._read(reading.salts, reading.keys_of(session_id, run_id), frozenset(digests))
 
     async def system_events(self, after_seq: int = 0, limit: int = 200) -> list[RecordedEvent]:
         """What was decided about the ledger itself after a position of that stream, in order (SPEC D2)."""
@@ -286,12 +292,6 @@ async def reads_of(url: str | Path) -> Reads:
     path = path_of(url)
     await asyncio.to_thread(require_current, path)
     return SqliteReads(path, READS_MAX)
-
-
-def _run_keys(session_id: str, run_id: str) -> reading.Keys:
-    check_id("session_id", session_id)
-    check_id("run_id", run_id)
-    return {"session_id": session_id, "run_id": run_id, "stream_id": run_stream(run_id)}
 
 
 def _check_number(field: str, value: object, least: int, most: int) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import sqlalchemy as sa
 
-from harness.ids import SYSTEM_STREAM
+from harness.ids import SYSTEM_STREAM, check_id, run_stream
 from ledger import query, views
 from ledger.cursor import RunCursor
 from ledger.errors import RunNotFound, SessionNotFound
@@ -21,6 +21,7 @@ from ledger.records import (
     RunSummary,
     RunTrace,
     ToolInvocation,
+    UsefulCase,
 )
 
 PAGE_ROWS = 500
@@ -32,6 +33,13 @@ NUMBER_AT = 2
 
 Keys = dict[str, Any]
 """`session_id`, `run_id` and `stream_id` of a run."""
+
+
+def keys_of(session_id: str, run_id: str) -> Keys:
+    """Those of a run; `InvalidInput` for what can be no id."""
+    check_id("session_id", session_id)
+    check_id("run_id", run_id)
+    return {"session_id": session_id, "run_id": run_id, "stream_id": run_stream(run_id)}
 
 
 def session(connection: sa.Connection, session_id: str, now_us: int) -> ChatSession:
@@ -56,6 +64,12 @@ def session_runs(
 def recent_runs(connection: sa.Connection, limit: int, after: RunCursor | None) -> Page[RunSummary]:
     """A page of the runs of all sessions."""
     return _page(connection, query.RECENT_RUNS if after is None else query.RECENT_RUNS_AFTER, {}, limit, after)
+
+
+def cases(connection: sa.Connection, limit: int) -> list[UsefulCase]:
+    """The newest cases that may be learned from."""
+    rows = connection.execute(query.CASES, {"limit": limit}).mappings()
+    return [case for row in rows if (case := views.case_of(row)) is not None]
 
 
 def trace(connection: sa.Connection, keys: Keys, now_us: int) -> RunTrace:

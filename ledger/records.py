@@ -74,6 +74,20 @@ class RunSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class UsefulCase:
+    """A case that useful feedback made of a run, as somebody may learn from it (SPEC R6)."""
+
+    case_id: str
+    session_id: str
+    run_id: str
+    query: str
+    answer: str
+    verdict: str
+    """The gatekeeper's."""
+    created_us: int
+
+
+@dataclass(frozen=True, slots=True)
 class RunDetail:
     """Everything the `diagnosis_run` row says of one run."""
 

@@ -23,6 +23,7 @@ from ledger.records import (
     RunDetail,
     RunSummary,
     ToolInvocation,
+    UsefulCase,
 )
 
 Contents = Mapping[str, ContentView]
@@ -68,6 +69,25 @@ def summary_of(row: Row) -> RunSummary:
             answer = unpack_beginning(row["answer"], row["answer_encoding"])
     query, _ = _unpacked(row["query"], row["query_encoding"], row["query_bytes"])
     return _summary(row, _text(query), preview_of(answer))
+
+
+def case_of(row: Row) -> UsefulCase | None:
+    """The case with its texts; None where one is damaged."""
+    texts = [
+        _text(_unpacked(row[f"{name}_data"], row[f"{name}_encoding"], row[f"{name}_size_bytes"])[0])
+        for name in ("query", "answer")
+    ]
+    if texts[0] is None or texts[1] is None:
+        return None
+    return UsefulCase(
+        row["case_id"],
+        row["session_id"],
+        row["diagnosis_id"],
+        texts[0],
+        texts[1],
+        row["verdict"],
+        row["created_us"],
+    )
 
 
 def detail_of(row: Row, head: Row, contents: Contents) -> RunDetail:

@@ -46,7 +46,8 @@ def answer(subject: Subject, results: Sequence[Result]) -> str:
     topics = {finding.topic for finding in found if finding.severity > Severity.FINE}
     if subject.wants_cause:
         diagnosis = diagnose(results)
-        verdict, why = cause_answer.verdict(diagnosis), list(cause_answer.evidence(diagnosis))
+        verdict = cause_answer.verdict(diagnosis)
+        why = [*cause_answer.evidence(diagnosis), *cause_answer.earlier_cases(results)]
         queries = set() if diagnosis.cause is None else {diagnosis.cause.runbook_query}
     else:
         verdict, why, queries = _verdict(subject, found), [], {topic.runbook_query for topic in topics}

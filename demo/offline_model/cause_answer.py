@@ -1,10 +1,11 @@
 """The answer to a question about a cause: one cause, the evidence for it, and what else there is to know."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from demo.rules.causes import NOTHING_WRONG
 from demo.rules.diagnosis import Diagnosis
 from demo.rules.findings import cited, count, quoted
+from demo.rules.results import Result, of_tool
 
 
 def verdict(diagnosis: Diagnosis) -> str:
@@ -20,6 +21,14 @@ def verdict(diagnosis: Diagnosis) -> str:
         said = "The cause cannot be told from what could be read."
     about = f" ({diagnosis.what})" if diagnosis.what else ""
     return f"{said}\n\nCause: {diagnosis.label}{about}"
+
+
+def earlier_cases(results: Sequence[Result]) -> Iterator[str]:
+    """Cases like this one, which are no evidence for it."""
+    for result in of_tool(results, "similar_cases"):
+        for case in result.value["cases"]:
+            said = quoted(case["answer"].split("\n", 1)[0])
+            yield f"- An earlier case like it, {case['run_id']} ({case['verdict']}): {said} [similar_cases]"
 
 
 def evidence(diagnosis: Diagnosis) -> Iterator[str]:

@@ -10,6 +10,7 @@ from demo.rules.results import Result, of_tool
 
 LINES_PER_SEARCH = 40
 PROCESSES = 6
+QUESTION_CHARS = 2_000
 
 
 def first_looks() -> Iterator[WantedCall]:
@@ -22,7 +23,7 @@ def first_looks() -> Iterator[WantedCall]:
         yield _search(pattern, purpose)
 
 
-def closer_looks(results: Sequence[Result]) -> Iterator[WantedCall]:
+def closer_looks(question: str, results: Sequence[Result]) -> Iterator[WantedCall]:
     """A process that may grow, and a service with a new version; then what to do about the cause that is found."""
     seen = {str(result.arguments.get("name_pattern", "*")) for result in of_tool(results, "search_logs")}
     wanted = []
@@ -34,6 +35,9 @@ def closer_looks(results: Sequence[Result]) -> Iterator[WantedCall]:
     if fresh:
         yield from fresh
         return
+    yield WantedCall(
+        "similar_cases", {"question": question[:QUESTION_CHARS], "limit": 1}, "find an earlier case like it"
+    )
     cause = diagnose(results).cause
     if cause is not None:
         query = {"query": cause.runbook_query, "limit": 1}

@@ -51,7 +51,7 @@ def next_calls(subject: Subject, results: Sequence[Result], *, repair: bool) -> 
             yield WantedCall("query_prometheus", arguments, "ask Prometheus which targets are down")
         if subject.wants_cause:
             yield _alerts()
-            yield from closer_looks(results)
+            yield from closer_looks(subject.question, results)
             return
         yield from _runbooks_for(subject, results)
 

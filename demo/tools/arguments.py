@@ -6,6 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from demo.bounds import (
     ALERTS_SHOWN_MAX,
+    CASES_SHOWN_MAX,
     LOG_MATCHES_SHOWN_MAX,
     LOG_PATTERN_CHARS_MAX,
     PROCESSES_SHOWN_MAX,
@@ -24,6 +25,11 @@ class Arguments(BaseModel):
     """What every tool's arguments have in common."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class SimilarCasesArguments(Arguments):
+    question: str = Field(min_length=1, max_length=2_000, description="What is asked now, in plain words.")
+    limit: int = Field(default=2, ge=1, le=CASES_SHOWN_MAX, description="How many cases.")
 
 
 class NoArguments(Arguments):

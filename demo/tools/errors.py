@@ -40,6 +40,12 @@ class SnapshotUnreadable(ToolError):
     failure = FailureType.NOT_FOUND
 
 
+class CasesUnreadable(ToolError):
+    """The ledger does not give the earlier cases."""
+
+    code = "cases_unreadable"
+
+
 class UnknownTool(ToolError):
     """There is no tool of that name."""
 

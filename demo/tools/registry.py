@@ -19,8 +19,10 @@ from demo.tools.arguments import (
     QueryPrometheusRangeArguments,
     SearchLogsArguments,
     SearchRunbooksArguments,
+    SimilarCasesArguments,
     TopProcessesArguments,
 )
+from demo.tools.cases import similar_cases
 from demo.tools.errors import InvalidArguments, ResultTooLarge, UnknownTool
 from demo.tools.logs import search_logs
 from demo.tools.metrics import host_metrics, top_processes
@@ -121,6 +123,14 @@ TOOLS: tuple[Tool, ...] = (
         SearchRunbooksArguments,
         search_runbooks,
         places=lambda sources: {"folder": sources.runbook_folder},
+    ),
+    Tool(
+        "similar_cases",
+        "Earlier questions like this one whose answers people found useful. They are of another time: no evidence.",
+        SimilarCasesArguments,
+        similar_cases,
+        places=lambda sources: {"cases": sources.cases},
+        is_configured=lambda sources: sources.cases is not None,
     ),
     Tool(
         "current_time",

@@ -148,3 +148,26 @@ async def test_a_run_has_a_bounded_number_of_evaluators(recorded):
     with pytest.raises(InvalidInput):
         await recorded.record_evaluation("session-1", "run-1", evaluator="one_more", verdict="OK")
     await recorded.record_evaluation("session-1", "run-1", evaluator="e0", verdict="WEAK")
+
+
+async def test_cases_to_learn_from_are_read_newest_first(recorded):
+    ids = [
+        await recorded.record_feedback(f"session-{number}", f"run-{number}", useful=True, verdict="APPROVED")
+        for number in (1, 2)
+    ]
+    found = await recorded.reader.cases()
+    assert {case.case_id for case in found} == set(ids)
+    first = next(case for case in found if case.run_id == "run-1")
+    detail = await trace(recorded)
+    assert (first.session_id, first.query, first.verdict) == ("session-1", detail.run.summary.query, "APPROVED")
+    assert first.answer == detail.answer.text
+    assert len(await recorded.reader.cases(limit=1)) == 1
+
+
+async def test_a_case_that_was_withdrawn_or_erased_is_not_offered(recorded):  # R6, E10
+    for number in (1, 2):
+        await recorded.record_feedback(f"session-{number}", f"run-{number}", useful=True)
+    await recorded.record_feedback("session-1", "run-1", useful=False)
+    assert [case.run_id for case in await recorded.reader.cases()] == ["run-2"]
+    await recorded.erase(run=("session-2", "run-2"))
+    assert await recorded.reader.cases() == []

@@ -249,7 +249,7 @@ def test_a_cleared_conversation_is_forgotten_and_its_runs_stay(app):  # SPEC R1,
     assert app.trace(first) == before
     after = app.chat("And what about its logs?", "clear-1").json()["data"]
     assert not after["answer"].startswith("Following up")
-    assert app.trace(after)["run"]["labels"] == {"turns_remembered": "0"}
+    assert app.trace(after)["run"]["labels"] == {"turns_remembered": "0", "cases": "configured"}
 
 
 def test_clearing_an_unknown_session_is_not_found_and_makes_none(app):  # SPEC D14

@@ -106,3 +106,14 @@ def test_each_rule_of_a_chat_can_fail(answer, results, degraded, failed):
     found = evaluate_chat(answer, results, degraded=degraded)
     assert {rule["rule"] for rule in found["rules"] if not rule["passed"]} == failed
     assert found["verdict"] == ("FAIL" if failed else "PASS")
+
+
+def test_an_earlier_case_is_offered_to_a_question_like_it_until_it_is_withdrawn(tmp_path, model_url):  # R6
+    question = "What is the cause of the trouble with the disks?"
+    with app_served(tmp_path, model_url) as app:
+        first = app.chat(question).json()["data"]
+        ids = {name: first[name] for name in ("sessionId", "runId")}
+        app.http.post("/api/feedback", json={**ids, "useful": True})
+        assert f"An earlier case like it, {first['runId']}" in app.chat(question).json()["data"]["answer"]
+        app.http.post("/api/feedback", json={**ids, "useful": False})
+        assert "An earlier case" not in app.chat(question).json()["data"]["answer"]

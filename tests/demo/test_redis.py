@@ -72,7 +72,7 @@ def test_redis_that_is_away_costs_the_conversation_and_no_answer(tmp_path, model
         run = app.trace(answer)["run"]
         ops = app.http.post("/api/ai_ops", json={"sessionId": "s-1"})
     assert without_conversation(answer)
-    assert (run["status"], run["labels"]) == ("SUCCESS", {"turns_remembered": "unavailable"})
+    assert (run["status"], run["labels"]) == ("SUCCESS", {"turns_remembered": "unavailable", "cases": "configured"})
     assert '"type":"done"' in ops.text
     assert "session s-1 goes on without its conversation: Redis did not answer as it should" in caplog.text
     assert "session s-1 will not remember its latest turn" in caplog.text

@@ -22,7 +22,8 @@ def sources(tmp_path):
 @pytest.fixture
 def everything(tmp_path):
     """Sources with everything configured, some of it where nothing answers."""
-    return Sources(tmp_path, prometheus_url="http://127.0.0.1:9", sql_url="postgresql://u@127.0.0.1:9/x")
+    cases = Sources.as_recorded({"cases": "configured"}).cases
+    return Sources(tmp_path, prometheus_url="http://127.0.0.1:9", sql_url="postgresql://u@127.0.0.1:9/x", cases=cases)
 
 
 def test_every_tool_takes_the_run_first_and_only_reads():
