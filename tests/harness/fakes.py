@@ -1,6 +1,7 @@
 """What the harness's tests stand on: ids that count, a journal that answers when told to, and threads that race."""
 
 import asyncio
+import re
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -225,6 +226,11 @@ def harness_in_real_time(journal: MemoryJournal) -> Harness:
 def left_with(kind: type[B] | tuple[type[B], ...], match: str | None = None) -> pytest.RaisesExc[B]:
     """`pytest.raises` for a whole block: what leaves it is the claim, whichever of its lines began it."""
     return pytest.raises(kind, match=match)
+
+
+def shown(value: object) -> str:
+    """A parameter as a part of its test's name, which is the same in every process: without addresses."""
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
 
 
 def types(events: Iterable[Event]) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from harness import Decision, Harness, InvalidInput, OperationKind, RunContext, ToolCallKeyFactory
-from tests.harness.fakes import HandJournal, each, limits, only, say, say_on_thread, types
+from tests.harness.fakes import HandJournal, each, limits, only, say, say_on_thread, shown, types
 
 
 async def test_an_operation_gets_the_run_first_and_its_arguments_by_name(harness: Harness, journal: HandJournal):  # D11
@@ -168,7 +168,7 @@ async def stream_later(run: RunContext) -> Any:
         ({"fn": stream_later}, "fn"),
         ({"name": say, "fn": None, "args": {"n": 1}}, "args"),
     ],
-    ids=repr,
+    ids=shown,
 )
 async def test_a_bad_call_is_refused_by_name_and_takes_no_ordinal(
     harness: Harness, journal: HandJournal, arguments: dict[str, Any], field: str

@@ -12,7 +12,7 @@ import pytest
 from pydantic import BaseModel
 
 from harness.content import JSON, OCTETS, TEXT, Content, Sealer, content_digest, encode_content
-from tests.harness.fakes import CountingIds
+from tests.harness.fakes import CountingIds, shown
 
 
 class Colour(Enum):
@@ -65,7 +65,7 @@ class Liar(BaseModel):
         ({"inner": b"\xff"}, b'{"inner":"b\'\\\\xff\'"}', JSON),
         ({(1, 2): 3}, b"{(1, 2): 3}", TEXT),
     ],
-    ids=repr,
+    ids=shown,
 )
 def test_each_value_has_its_bytes_and_media_type(value: Any, data: bytes | None, media_type: str):  # D10, CASES 27
     content = encode_content(value)

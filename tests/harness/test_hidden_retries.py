@@ -16,6 +16,7 @@ import pytest
 from pydantic import create_model
 
 from harness import Declared, HiddenRetriesEnabled, UnknownClient, refuse_hidden_retries
+from tests.harness.fakes import shown
 from tests.harness.wire import Answers, completion
 
 # What the SDKs warn of is theirs.
@@ -390,7 +391,9 @@ HOMEMADE = Declared(Homemade, count_retries=lambda client: client.tries - 1, set
 
 
 @pytest.mark.parametrize(
-    "client", [Homemade(1), object(), None, print, importlib, functools.partial(print), httpx.BaseTransport()], ids=repr
+    "client",
+    [Homemade(1), object(), None, print, importlib, functools.partial(print), httpx.BaseTransport()],
+    ids=shown,
 )
 def test_a_client_that_is_not_known_is_refused_with_the_way_out(client: object):  # H7
     with pytest.raises(UnknownClient, match=r"declared=\[Declared\(") as refused:
