@@ -49,7 +49,7 @@ def trace_of(client, session_id, run_id):
         (
             "s-4",
             "r-astray",
-            "A policy denied one call. Work was let past a limit that is only observed, 5 times. It changed nothing",
+            "A policy denied one call. Work was let past a limit that is only observed, 3 times. It changed nothing",
         ),
         ("s-2", "r-failed", "Failed after 10 ms: the plan was empty."),
         ("s-2", "r-cancelled", "Cancelled after 0 s because the client went away."),
@@ -104,7 +104,7 @@ def test_the_trace_of_such_a_run_has_its_figures_and_only_what_was_done(client):
     ]
     run = data["run"]
     assert (run["currency"], run["usage"]["costMicros"], run["reserved"]) == ("USD", 720, {"perTool": {}})
-    assert run["incidents"] == {"callsDenied": 1, "limitsPassed": 5, "scopesExhausted": 1}
+    assert run["incidents"] == {"callsDenied": 1, "limitsPassed": 3, "scopesExhausted": 1}
     assert run["observedLimits"] == {"perTool": {"query_logs": 2}, "repeatedCalls": 1}
     assert run["agentFlow"] == "CHAT_GRAPH"
 
