@@ -19,7 +19,7 @@ from demo.tools.errors import failure_type
 from harness import Harness, RandomIds, SystemWallClock, WallClock
 from harness.adapters import openai as openai_adapter
 from ledger import Ledger, Signing
-from ledger.audit.keyring import found_or_made
+from ledger.audit.signing.keyring import found_or_made
 from viewer.app import create_app
 from viewer.metrics import Metrics
 

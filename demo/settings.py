@@ -7,7 +7,7 @@ from demo.bounds import ACTIVE_RUNS_MAX, CHAT_LIMITS, CHAT_TIMEOUT_S, MODEL_TIME
 from demo.configuration import Configuration
 from demo.offline_model import MODEL_NAME
 from harness import Limits
-from ledger.audit.keyring import default_key_path
+from ledger.audit.signing.keyring import default_key_path
 from ledger.store.place import path_of
 
 NO_KEY = "none"

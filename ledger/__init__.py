@@ -6,6 +6,7 @@ What needs a database is imported when it is first asked for: whoever only check
 import importlib
 from typing import TYPE_CHECKING
 
+from ledger.append.front import WriterLimits
 from ledger.errors import (
     AheadOfLog,
     AppendConflict,
@@ -32,7 +33,6 @@ from ledger.errors import (
     TooLarge,
     UnsupportedUrl,
 )
-from ledger.front import WriterLimits
 from ledger.records import (
     AgentStep,
     ChatSession,
@@ -48,25 +48,25 @@ from ledger.records import (
 )
 
 if TYPE_CHECKING:
-    from ledger.audit.receipts import Receipt
-    from ledger.audit.signing import Signing
-    from ledger.erasing import ErasureLimits, ErasureReport
-    from ledger.following import Follower
+    from ledger.audit.signing.receipts import Receipt
+    from ledger.audit.signing.signing import Signing
+    from ledger.erasing.erasing import ErasureLimits, ErasureReport
+    from ledger.following.following import Follower
     from ledger.ledger import Ledger
-    from ledger.reader import LedgerReader
+    from ledger.reading.reader import LedgerReader
     from ledger.rebuild import RebuildReport
     from ledger.recovery import Recovery
 else:
     _LATE = {
-        "ErasureLimits": "ledger.erasing",
-        "ErasureReport": "ledger.erasing",
-        "Follower": "ledger.following",
+        "ErasureLimits": "ledger.erasing.erasing",
+        "ErasureReport": "ledger.erasing.erasing",
+        "Follower": "ledger.following.following",
         "Ledger": "ledger.ledger",
-        "LedgerReader": "ledger.reader",
+        "LedgerReader": "ledger.reading.reader",
         "RebuildReport": "ledger.rebuild",
-        "Receipt": "ledger.audit.receipts",
+        "Receipt": "ledger.audit.signing.receipts",
         "Recovery": "ledger.recovery",
-        "Signing": "ledger.audit.signing",
+        "Signing": "ledger.audit.signing.signing",
     }
 
     def __getattr__(name: str) -> object:

@@ -12,10 +12,10 @@ from harness.events import CaseRecorded, EvaluationRecorded, FeedbackRecorded, R
 from harness.events.base import MAX_MAP_KEYS, MAX_SAFE_INTEGER
 from harness.ids import IdSource, check_code, check_name, run_stream
 from harness.journal import Submission
+from ledger.append.deciding import Draft, RunHead
+from ledger.append.prepared import prepare
 from ledger.bytes import case_id_of
-from ledger.deciding import Draft, RunHead
 from ledger.errors import RunNotFound, TooLarge
-from ledger.prepared import prepare
 from ledger.sizes import MAX_TEXT_BYTES
 
 MAX_EVALUATORS = 64

@@ -7,7 +7,7 @@ from harness.events import REQUESTABLE, CancellationRequested
 from harness.ids import check_name
 from harness.state import RUNNING
 from ledger.annotations import append_to, event_of, head_of
-from ledger.deciding import Draft
+from ledger.append.deciding import Draft
 
 
 class CancelRequest:

@@ -10,9 +10,9 @@ from dataclasses import dataclass, fields
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from ledger.erasing import ErasureLimits
-from ledger.front import WriterLimits
-from ledger.reader import LedgerReader
+from ledger.append.front import WriterLimits
+from ledger.erasing.erasing import ErasureLimits
+from ledger.reading.reader import LedgerReader
 from ledger.store.place import is_postgres, path_of
 
 FREE_WARN_BYTES = 1024 * 1024 * 1024

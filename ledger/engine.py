@@ -7,12 +7,12 @@ from concurrent.futures import Future
 from typing import Protocol, TypeVar
 
 from harness.journal import Journal, Recorded, Submission
-from ledger.audit.store import TreeStore
-from ledger.deciding import Draft
-from ledger.erasing import ErasingStore
-from ledger.followers import Checkpoints
+from ledger.append.deciding import Draft
+from ledger.audit.signing.store import TreeStore
+from ledger.erasing.erasing import ErasingStore
+from ledger.following.followers import Checkpoints
 from ledger.measures import Measures
-from ledger.reader import LedgerReader
+from ledger.reading.reader import LedgerReader
 from ledger.rebuild import RebuildReport
 from ledger.recovery import Recovery
 

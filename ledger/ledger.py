@@ -16,25 +16,25 @@ from harness.events import SystemEvent
 from harness.ids import IdSource, RandomIds, check_id
 from harness.journal import Recorded
 from ledger.annotations import evaluation, feedback
+from ledger.append.deciding import Draft
+from ledger.append.front import WriterLimits
+from ledger.append.unfolded import Statement, clear_context
 from ledger.cancelling import CancelRequest
-from ledger.deciding import Draft
 from ledger.engine import Engine, LedgerJournal
-from ledger.erasing import Eraser, ErasureLimits
-from ledger.followers import Followers
-from ledger.forgetting import Forgetting
-from ledger.front import WriterLimits
+from ledger.erasing.erasing import Eraser, ErasureLimits
+from ledger.erasing.forgetting import Forgetting
+from ledger.following.followers import Followers
 from ledger.measures import Measures
 from ledger.proving import Proving
-from ledger.reader import LedgerReader
+from ledger.reading.reader import LedgerReader
 from ledger.rebuild import RebuildReport
 from ledger.recovery import Recovery
 from ledger.store.engine import open_sqlite
 from ledger.store.place import is_postgres, path_of
 from ledger.store.sqlite import LOCK_TIMEOUT_S
-from ledger.unfolded import Statement, clear_context
 
 if TYPE_CHECKING:
-    from ledger.audit.signing import Signing
+    from ledger.audit.signing.signing import Signing
 
 T = TypeVar("T")
 
@@ -74,7 +74,7 @@ class Ledger(Forgetting, Proving):
         `session_ttl_s` is how long a new session lives after its last activity. On a file `lock_timeout_s` is how long
         an append waits for other processes; in a database `lease_s` is how long an owner may be silent. With
         `signing`, checkpoints of the log are signed from now on. `adopts` opens what a dump was restored into, for
-        `ledger.adopting`. Raises a `LedgerError` for what cannot be a ledger, and then nothing was changed.
+        `ledger.copies.adopting`. Raises a `LedgerError` for what cannot be a ledger, and then nothing was changed.
         """
         clock, ids, limits = wall_clock or SystemWallClock(), ids or RandomIds(), limits or WriterLimits()
         ttl_us = _ttl_us(session_ttl_s)

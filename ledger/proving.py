@@ -11,17 +11,17 @@ from harness.clock import WallClock
 from harness.errors import InvalidInput
 from harness.events import KeyCreated
 from harness.ids import check_id
+from ledger.append.unfolded import Statement
 from ledger.engine import Engine
 from ledger.errors import EventIdReused
-from ledger.reader import LedgerReader
-from ledger.unfolded import Statement
+from ledger.reading.reader import LedgerReader
 
 # Who gives no key needs nothing of what signing takes.
 if TYPE_CHECKING:
-    from ledger.audit.checkpoint import SignedCheckpoint
-    from ledger.audit.checkpoints import Checkpoints
-    from ledger.audit.receipts import Receipt
-    from ledger.audit.signing import Progress, Signing
+    from ledger.audit.notes.checkpoint import SignedCheckpoint
+    from ledger.audit.signing.checkpoints import Checkpoints
+    from ledger.audit.signing.receipts import Receipt
+    from ledger.audit.signing.signing import Progress, Signing
 
 RECEIPT_TIMEOUT_S = 10.0
 RECEIPT_TIMEOUT_MAX_S = 3_600.0
@@ -66,14 +66,14 @@ class Proving:
         check_id("run_id", run_id)
         if isinstance(timeout_s, bool) or not 0 < timeout_s <= RECEIPT_TIMEOUT_MAX_S:
             raise InvalidInput("timeout_s", f"must be above 0 and at most {RECEIPT_TIMEOUT_MAX_S:g} seconds")
-        from ledger.audit.receipts import receipt_of
+        from ledger.audit.signing.receipts import receipt_of
 
         return await receipt_of(self.reader, self._checkpoints, session_id, run_id, timeout_s)
 
     async def _begin_signing(self, url: str | Path, signing: Signing) -> None:
         """Sign from now on; `KeyFileError`, `RevokedKey`, `ReplacedKey` or `InvalidKey` if the key cannot be used."""
-        from ledger.audit.checkpoints import Checkpoints
-        from ledger.audit.keys import KeyHistory, facts_of, require_name
+        from ledger.audit.signing.checkpoints import Checkpoints
+        from ledger.audit.signing.keys import KeyHistory, facts_of, require_name
 
         key = await asyncio.to_thread(signing.load_key)
         require_name(signing.origin or key.name, await self.reader.ledger_id())

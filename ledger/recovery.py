@@ -13,9 +13,9 @@ from typing import Any
 from harness import events as e
 from harness.ids import boundary_id, run_stream
 from harness.state import RunState
-from ledger.deciding import Draft
+from ledger.append.deciding import Draft
+from ledger.append.prepared import Append, prepare_event
 from ledger.failpoints import reached
-from ledger.prepared import Append, prepare_event
 
 LOST = "HARNESS_LOST"
 RUNS_AT_ONCE = 100

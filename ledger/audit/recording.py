@@ -9,7 +9,7 @@ from harness.errors import UnknownEvent
 from harness.events import Event, parse_event
 from harness.recording import Recording
 from ledger.errors import RunUnreadable
-from ledger.reader import LedgerReader
+from ledger.reading.reader import LedgerReader
 
 PAGE_EVENTS = 1_000
 """Events read at once."""

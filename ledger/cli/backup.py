@@ -6,13 +6,13 @@ from pathlib import Path
 
 import click
 
-from ledger.adopting import adopt as adopt_restored
-from ledger.backup import RestoreReport, back_up
-from ledger.backup import restore as restore_backup
 from ledger.cli.common import EXIT_UNUSABLE, command, db_option, fail, json_option, print_json, progress
 from ledger.cli.verify import say_outdated
-from ledger.erasures import ErasureList, lines_of
-from ledger.reader import LedgerReader
+from ledger.copies.adopting import adopt as adopt_restored
+from ledger.copies.backup import RestoreReport, back_up
+from ledger.copies.backup import restore as restore_backup
+from ledger.erasing.erasures import ErasureList, lines_of
+from ledger.reading.reader import LedgerReader
 
 
 @click.command()

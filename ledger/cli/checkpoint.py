@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ledger.audit.signing import Signing
+from ledger.audit.signing.signing import Signing
 from ledger.cli.common import command, db_option, json_option, open_existing, print_json, progress
 from ledger.cli.key import anchor_option, key_option, key_path, require_new, write_new
 

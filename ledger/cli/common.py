@@ -22,7 +22,7 @@ from ledger.errors import ContentNotFound, LedgerDamaged, LedgerError, RunNotFou
 from ledger.records import ContentView
 
 if TYPE_CHECKING:
-    from ledger.audit.signing import Signing
+    from ledger.audit.signing.signing import Signing
     from ledger.ledger import Ledger
 
 P = ParamSpec("P")
@@ -77,7 +77,7 @@ async def open_existing(db: str, *, signing: Signing | None = None) -> Ledger:
     """The ledger, open for writing; a `LedgerError` if there is none, and then none is made."""
     # Imported here: there are commands that need no database.
     from ledger.ledger import Ledger
-    from ledger.reader import LedgerReader
+    from ledger.reading.reader import LedgerReader
 
     async with await LedgerReader.open(db):
         pass

@@ -6,7 +6,7 @@ import click
 
 from ledger.cli.common import command, json_option, one_line, print_json, progress
 from ledger.cli.verify import say_outdated
-from ledger.copying import copy as copy_ledger
+from ledger.copies.copying import copy as copy_ledger
 
 NAMES_WIDTH = 300
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
-from ledger.audit.comparing import Comparison, Delta, Entry, compare
-from ledger.audit.crossings import Crossing
+from ledger.audit.comparing.comparing import Comparison, Delta, Entry, compare
+from ledger.audit.comparing.crossings import Crossing
 from ledger.cli.common import EXIT_UNUSABLE, command, db_option, fail, json_option, keys_of, plain, print_json, table
 from ledger.errors import RunNotFound
-from ledger.reader import LedgerReader
+from ledger.reading.reader import LedgerReader
 from ledger.records import RunTrace
 from ledger.words.codes import amount, resource
 from ledger.words.codes import plain as in_words

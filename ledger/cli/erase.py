@@ -20,7 +20,7 @@ from ledger.cli.common import (
     open_existing,
     print_json,
 )
-from ledger.erasing import ErasureReport
+from ledger.erasing.erasing import ErasureReport
 
 SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 REACHED = {

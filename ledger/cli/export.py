@@ -8,11 +8,11 @@ from pathlib import Path
 import click
 
 from harness.errors import InvalidInput
-from ledger.audit.checkpoint import SignedCheckpoint
-from ledger.audit.exporting import Exported, Vouched, export_period, export_run
-from ledger.audit.keyring import default_key_path, public_keys
-from ledger.audit.notes import VerifierKey
-from ledger.audit.signing import Signing
+from ledger.audit.exporting.exporting import Exported, Vouched, export_period, export_run
+from ledger.audit.notes.checkpoint import SignedCheckpoint
+from ledger.audit.notes.notes import VerifierKey
+from ledger.audit.signing.keyring import default_key_path, public_keys
+from ledger.audit.signing.signing import Signing
 from ledger.cli.common import command, db_option, json_option, keys_of, open_existing, print_json, progress
 from ledger.cli.key import anchor_option, key_option
 from ledger.cli.verify_bundle import as_dictionary, file_argument, lines_of, read_keys, text_of

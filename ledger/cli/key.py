@@ -8,9 +8,9 @@ from typing import NoReturn
 import click
 
 from harness.ids import RandomIds
-from ledger.audit.keyring import create_key, default_key_path, public_keys, revoke_key, rotate_key
-from ledger.audit.keys import known_keys
-from ledger.audit.notes import VerifierKey
+from ledger.audit.notes.notes import VerifierKey
+from ledger.audit.signing.keyring import create_key, default_key_path, public_keys, revoke_key, rotate_key
+from ledger.audit.signing.keys import known_keys
 from ledger.cli.common import (
     EXIT_UNUSABLE,
     command,
@@ -23,7 +23,7 @@ from ledger.cli.common import (
     table,
     when,
 )
-from ledger.reader import LedgerReader
+from ledger.reading.reader import LedgerReader
 from ledger.store.place import is_postgres, path_of
 
 key_option = click.option(

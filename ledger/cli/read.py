@@ -17,7 +17,7 @@ from ledger.cli.common import (
     table,
     when,
 )
-from ledger.reader import LedgerReader
+from ledger.reading.reader import LedgerReader
 from ledger.records import RunTrace
 
 QUERY_WIDTH = 48

@@ -9,11 +9,11 @@ from typing import Any
 import click
 import orjson
 
-from ledger.audit.replay import Moment, NoSuchEvent, Replay
-from ledger.audit.standing import Change, changes, standing
+from ledger.audit.walking.replay import Moment, NoSuchEvent, Replay
+from ledger.audit.walking.standing import Change, changes, standing
 from ledger.cli.common import EXIT_NOT_FOUND, command, db_option, fail, json_option, keys_of, plain, print_json
 from ledger.cli.standing import screen, step
-from ledger.reader import LedgerReader
+from ledger.reading.reader import LedgerReader
 from ledger.words.event_lines import line
 
 KEYS = "n next · p previous · g go to · f next failure · a first · z last · q quit"

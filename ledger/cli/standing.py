@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import click
 
-from ledger.audit.replay import Moment
-from ledger.audit.standing import Attempt, Budget, Change, Standing
+from ledger.audit.walking.replay import Moment
+from ledger.audit.walking.standing import Attempt, Budget, Change, Standing
 from ledger.cli.common import table
 from ledger.words.codes import amount, noun, plain, resource
 from ledger.words.event_lines import is_failure, line

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from ledger.cli.common import command, db_option, json_option, print_json, table, when
-from ledger.reader import LedgerReader
+from ledger.reading.reader import LedgerReader
 
 ENVELOPE = frozenset({"event_id", "type", "version", "stream_id", "occurred_us"})
 

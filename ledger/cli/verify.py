@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ledger.audit.checkpoint import Checkpoint
+from ledger.audit.notes.checkpoint import Checkpoint
 from ledger.cli.common import (
     EXIT_NOT_FOUND,
     command,

@@ -11,9 +11,9 @@ from ledger.audit.bundle.errors import InvalidBundle
 from ledger.audit.bundle.manifest import PeriodManifest, RunManifest
 from ledger.audit.bundle.report import BundleReport, PeriodRun
 from ledger.audit.bundle.verifying import verify_bundle as verify_file
-from ledger.audit.checkpoint import SignedCheckpoint
 from ledger.audit.errors import InvalidKey
-from ledger.audit.notes import MAX_NOTE_BYTES, VerifierKey
+from ledger.audit.notes.checkpoint import SignedCheckpoint
+from ledger.audit.notes.notes import MAX_NOTE_BYTES, VerifierKey
 from ledger.cli.common import EXIT_NOT_FOUND, command, fail, json_option, one_line, print_json, progress, table, when
 
 LOST = "HARNESS_LOST"

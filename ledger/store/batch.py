@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import orjson
 
 from harness.ids import run_stream, session_stream
-from ledger.deciding import Draft, RunHead, Setting, StoredEvent, StreamRow
+from ledger.append.deciding import Draft, RunHead, Setting, StoredEvent, StreamRow
 from ledger.failpoints import reached
 from ledger.store import statements
 from ledger.store.heads import RunHeads

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 from typing import Any, NamedTuple
 
+from ledger.append.folding import fold
 from ledger.errors import RunUnreadable, SessionUnreadable
-from ledger.folding import fold
 from ledger.projections.rows import SessionShare
 from ledger.rebuild import Kind, openings
 from ledger.store import statements

@@ -12,13 +12,14 @@ from typing import Any
 from harness.clock import WallClock
 from harness.errors import LedgerUnavailable
 from harness.ids import IdSource
-from ledger.bell import Bell
-from ledger.deciding import Setting, numbered
+from ledger.append.deciding import Setting, numbered
+from ledger.append.front import WriterLimits
+from ledger.append.writer import Writer
 from ledger.errors import LedgerUnreadable
 from ledger.failpoints import reached
-from ledger.front import WriterLimits
+from ledger.following.bell import Bell
 from ledger.migrate import OPEN_TIMEOUT_S, ensure_current, lock_of
-from ledger.reader import READS_MAX, LedgerReader
+from ledger.reading.reader import READS_MAX, LedgerReader
 from ledger.rebuild import RebuildReport, rebuild_all
 from ledger.recovery import Recovery
 from ledger.store.batch import Batch
@@ -34,7 +35,6 @@ from ledger.store.recovering import recover
 from ledger.store.requests import SqliteRequests
 from ledger.store.sqlite import SqliteStore
 from ledger.store.tree import SqliteTree
-from ledger.writer import Writer
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,14 @@ from typing import Any
 
 from harness.clock import WallClock
 from harness.events import ErasureStage
-from ledger.erasing import BYTES_AT_ONCE, CONTENTS_AT_ONCE, RUNS_AT_ONCE, Order, Taken, run_id_of
+from ledger.erasing.erasing import BYTES_AT_ONCE, CONTENTS_AT_ONCE, RUNS_AT_ONCE, Order, Taken, run_id_of
+from ledger.erasing.telling import tell_decision, tell_end, tell_run
 from ledger.errors import RunUnreadable
 from ledger.store import erasing_statements as sql
 from ledger.store.batch import Batch
 from ledger.store.faults import unavailable
 from ledger.store.probe import connect_to_read
 from ledger.store.sqlite import SqliteStore
-from ledger.telling import tell_decision, tell_end, tell_run
 
 Runner = Callable[..., Awaitable[Any]]
 """Does a job, which looks at the named runs, in a write transaction."""
@@ -27,7 +27,7 @@ Caller = Callable[[Callable[[], Any]], Awaitable[Any]]
 
 
 class SqliteErasing:
-    """What `ledger.erasing` needs of a ledger in one file. What is looked for is looked for without any lock."""
+    """What `ledger.erasing.erasing` needs of a ledger in one file. Whatever is looked for takes no lock."""
 
     def __init__(self, store: SqliteStore, run: Runner, call: Caller, clock: WallClock) -> None:
         self._store = store

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from harness.ids import run_stream, session_stream
-from ledger.erasing import Order
+from ledger.erasing.erasing import Order
 from ledger.errors import ContentNotFound, LedgerError, RunNotFound, SessionNotFound
 
 TARGETS_AT_ONCE = 200

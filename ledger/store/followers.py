@@ -11,8 +11,8 @@ from typing import Any
 
 from harness.errors import InvalidInput
 from ledger.errors import LedgerError
-from ledger.followers import ENDED, Checkpoint, OnConnection
-from ledger.leaves import START, Wanted
+from ledger.following.followers import ENDED, Checkpoint, OnConnection
+from ledger.following.leaves import START, Wanted
 from ledger.schema import metadata
 from ledger.store.batch import Batch
 

@@ -13,12 +13,12 @@ from collections.abc import Iterator, Sequence
 
 from harness.events.base import MAX_SAFE_INTEGER
 from harness.ids import run_stream
-from ledger.deciding import RunHead
+from ledger.append.deciding import RunHead
+from ledger.append.folding import PAGE_EVENTS, fold
+from ledger.append.remembered import Remembered
 from ledger.errors import RunUnreadable
-from ledger.folding import PAGE_EVENTS, fold
 from ledger.projections.changes import Changes
 from ledger.projections.run import RunProjection
-from ledger.remembered import Remembered
 from ledger.store import statements
 
 UNTRUSTED = -1

@@ -11,9 +11,9 @@ from typing import TypeVar
 
 import sqlalchemy as sa
 
-from ledger.bell import Bell
 from ledger.errors import LedgerUnreadable
-from ledger.leaves import LeafQueries
+from ledger.following.bell import Bell
+from ledger.following.leaves import LeafQueries
 from ledger.schema import event
 from ledger.store.place import file_at, size_of
 from ledger.store.probe import can_share, read_address

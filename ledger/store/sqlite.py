@@ -13,10 +13,10 @@ from typing import TypeVar
 from harness.clock import WallClock
 from harness.errors import HarnessError, LedgerUnavailable
 from harness.journal import Recorded
-from ledger.deciding import Setting
+from ledger.append.deciding import Setting
+from ledger.append.prepared import Append
 from ledger.errors import LedgerError
 from ledger.failpoints import reached
-from ledger.prepared import Append
 from ledger.store import statements
 from ledger.store.batch import Batch
 from ledger.store.faults import unavailable, violated

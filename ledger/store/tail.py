@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
-from ledger.bell import Bell
+from ledger.following.bell import Bell
 from ledger.store import statements
 from ledger.store.probe import can_share, connect_to_read
 
@@ -16,7 +16,7 @@ POLL_S = 0.02
 
 
 class SqliteTail:
-    """A `ledger.following.Tail`; made and used in one loop."""
+    """A `ledger.following.following.Tail`; made and used in one loop."""
 
     def __init__(self, path: Path, bell: Bell, check: Callable[[], None]) -> None:
         """`check` raises what is wrong with the file."""

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
 
-from ledger.audit.stored import StoredCheckpoint
-from ledger.audit.tiles import Tile
+from ledger.audit.signing.stored import StoredCheckpoint
+from ledger.audit.tree.tiles import Tile
 from ledger.store.batch import Batch
 from ledger.store.faults import unavailable
 
@@ -27,7 +27,7 @@ Runner = Callable[[Callable[[Batch], Any]], Awaitable[Any]]
 
 
 class SqliteTree:
-    """A `ledger.audit.store.TreeStore`; it may be used in any loop."""
+    """A `ledger.audit.signing.store.TreeStore`; it may be used in any loop."""
 
     def __init__(self, run: Runner) -> None:
         self._run = run

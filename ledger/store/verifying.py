@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from harness.ids import run_stream, session_stream
-from ledger.deciding import ContentRow, StreamRow
+from ledger.append.deciding import ContentRow, StreamRow
 from ledger.errors import LedgerUnreadable, RunNotFound
 from ledger.rebuild import empty_projections
 from ledger.store import statements

@@ -10,17 +10,17 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ledger.audit.anchor import Anchor
-from ledger.audit.checkpoint import Checkpoint, SignedCheckpoint
 from ledger.audit.errors import InvalidCheckpoint, InvalidNote
-from ledger.audit.growing import GrowingTree
-from ledger.audit.merkle import leaf_hash
-from ledger.audit.notes import ID_BYTES, MAX_NOTE_BYTES, VerifierKey, split_note
-from ledger.audit.stored import CHECKPOINTS, StoredCheckpoint
-from ledger.audit.tiles import Place, Tile
+from ledger.audit.notes.checkpoint import Checkpoint, SignedCheckpoint
+from ledger.audit.notes.notes import ID_BYTES, MAX_NOTE_BYTES, VerifierKey, split_note
+from ledger.audit.signing.anchor import Anchor
+from ledger.audit.signing.stored import CHECKPOINTS, StoredCheckpoint
+from ledger.audit.tree.growing import GrowingTree
+from ledger.audit.tree.merkle import leaf_hash
+from ledger.audit.tree.tiles import Place, Tile
 from ledger.errors import LedgerUnreadable
-from ledger.leaves import Wanted
-from ledger.reader import LedgerReader
+from ledger.following.leaves import Wanted
+from ledger.reading.reader import LedgerReader
 from ledger.verifying.findings import Finding
 
 PAGE_LEAVES = 4_096

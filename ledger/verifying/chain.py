@@ -8,8 +8,8 @@ from operator import attrgetter
 from typing import Any
 
 from harness.ids import SYSTEM_STREAM, run_stream, session_stream
+from ledger.append.deciding import StreamRow
 from ledger.bytes import body_hash, genesis_link, next_link
-from ledger.deciding import StreamRow
 from ledger.verifying.findings import Finding, Problem, Tail
 from ledger.verifying.saying import Said, read_events
 

@@ -7,8 +7,8 @@ from typing import NamedTuple, cast
 
 from harness.content import Content, content_digest
 from harness.events import ContentErased
+from ledger.append.deciding import ContentRow
 from ledger.compression import DamagedContent, unpack
-from ledger.deciding import ContentRow
 from ledger.verifying.findings import FINDINGS_MAX, Finding, Problem
 from ledger.verifying.names import Names
 from ledger.verifying.saying import Said, Unknown

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from harness.ids import SYSTEM_STREAM
-from ledger.reader import LedgerReader
+from ledger.reading.reader import LedgerReader
 from ledger.verifying.findings import FINDINGS_MAX, Finding
 from ledger.verifying.taken import Taken, Word
 

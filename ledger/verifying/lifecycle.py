@@ -14,7 +14,7 @@ from harness import events as e
 from harness.budget.usage import Account, find_excess
 from harness.errors import IllegalEvent
 from harness.state import NOTHING, RUNNING, RunState
-from ledger.deciding import StreamRow
+from ledger.append.deciding import StreamRow
 from ledger.projections.changes import Changes
 from ledger.projections.fold import advance_run, project_all
 from ledger.projections.rows import SessionShare

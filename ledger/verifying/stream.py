@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
-from ledger.deciding import StreamRow
+from ledger.append.deciding import StreamRow
 from ledger.verifying.chain import Chain
 from ledger.verifying.contents import Contents, Kept
 from ledger.verifying.findings import Checked, Finding

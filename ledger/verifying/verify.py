@@ -11,8 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.ids import SYSTEM_STREAM
-from ledger.audit.checkpoint import Checkpoint
-from ledger.reader import LedgerReader
+from ledger.audit.notes.checkpoint import Checkpoint
+from ledger.reading.reader import LedgerReader
 from ledger.verifying.anchored import Anchored, check_tree
 from ledger.verifying.erasures import check_erasures
 from ledger.verifying.findings import Tail, Tally, VerifyReport

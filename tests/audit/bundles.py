@@ -13,6 +13,7 @@ from harness import events as e
 from harness.content import SealedContent
 from harness.ids import run_stream
 from harness.journal import Submission
+from ledger.append.folding import fold
 from ledger.audit.bundle import limits
 from ledger.audit.bundle import manifest as names
 from ledger.audit.bundle.contents import ContentEntry
@@ -21,11 +22,10 @@ from ledger.audit.bundle.making import Anchor, BundleWriter
 from ledger.audit.bundle.manifest import PeriodManifest, RunManifest
 from ledger.audit.bundle.reading import Archive
 from ledger.audit.bundle.writing import ArchiveWriter
-from ledger.audit.checkpoint import Checkpoint
-from ledger.audit.merkle import Node, leaf_hash, root_of
-from ledger.audit.notes import SigningKey
+from ledger.audit.notes.checkpoint import Checkpoint
+from ledger.audit.notes.notes import SigningKey
+from ledger.audit.tree.merkle import Node, leaf_hash, root_of
 from ledger.bytes import body_hash, body_of, genesis_link, next_link
-from ledger.folding import fold
 from tests.ledger.scripted import EPOCH_US, ScriptedRun
 
 LEDGER_ID = "ledger-1"

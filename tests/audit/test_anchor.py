@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.audit import anchor as anchors
-from ledger.audit.anchor import Anchor, notes_in
-from ledger.audit.checkpoint import Checkpoint
 from ledger.audit.errors import AnchorError
-from ledger.audit.notes import SigningKey
+from ledger.audit.notes.checkpoint import Checkpoint
+from ledger.audit.notes.notes import SigningKey
+from ledger.audit.signing import anchor as anchors
+from ledger.audit.signing.anchor import Anchor, notes_in
 
 KEY = SigningKey("log.example/1", bytes(range(32)))
 OTHER = SigningKey("log.example/2", bytes(32))

@@ -17,7 +17,7 @@ from ledger.audit.bundle.errors import InvalidBundle
 from ledger.audit.bundle.event_lines import head_line, parse_event_line
 from ledger.audit.bundle.verifying import verify_bundle
 from ledger.audit.errors import InvalidCheckpoint, NotSigned
-from ledger.audit.proofs import InclusionProof
+from ledger.audit.notes.proofs import InclusionProof
 from tests.audit.bundles import (
     KEY,
     OTHER_KEY,

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from ledger.audit.bundle import manifest as names
-from ledger.audit.notes import SigningKey
+from ledger.audit.notes.notes import SigningKey
 from ledger.cli.verify_bundle import verify_bundle
 from tests.audit.bundles import KEY, OTHER_KEY, members_of, three_runs, write_members, write_period, write_run
 from tests.ledger.scripted import EPOCH_US

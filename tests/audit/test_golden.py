@@ -7,12 +7,12 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from ledger.audit.checkpoint import Checkpoint, SignedCheckpoint
-from ledger.audit.merkle import consistency_path, inclusion_path, leaf_hash, root_of, verify_consistency
-from ledger.audit.notes import SigningKey
-from ledger.audit.proofs import InclusionProof
-from ledger.audit.receipts import Receipt
-from ledger.audit.tiles import tile_of
+from ledger.audit.notes.checkpoint import Checkpoint, SignedCheckpoint
+from ledger.audit.notes.notes import SigningKey
+from ledger.audit.notes.proofs import InclusionProof
+from ledger.audit.signing.receipts import Receipt
+from ledger.audit.tree.merkle import consistency_path, inclusion_path, leaf_hash, root_of, verify_consistency
+from ledger.audit.tree.tiles import tile_of
 from tests.audit.trees import in_memory, mth
 
 FOLDER = Path(__file__).parent.parent / "golden"

@@ -1,8 +1,8 @@
 """A tree that grows has the root and the tiles of the definition at every size, however the leaves come (SPEC E9)."""
 
-from ledger.audit.growing import GrowingTree
-from ledger.audit.merkle import leaf_hash, root_of
-from ledger.audit.tiles import Place
+from ledger.audit.tree.growing import GrowingTree
+from ledger.audit.tree.merkle import leaf_hash, root_of
+from ledger.audit.tree.tiles import Place
 from tests.audit.test_tiles import LINKS, MemoryTiles
 from tests.audit.trees import leaves_of
 

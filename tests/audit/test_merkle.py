@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pymerkle import InmemoryTree
 
-from ledger.audit.merkle import (
+from ledger.audit.tree.merkle import (
     CompactRange,
     Node,
     consistency_path,

@@ -5,7 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledger.audit.errors import BadSignature, InvalidKey, InvalidNote, NotSigned
-from ledger.audit.notes import MAX_NOTE_BYTES, MAX_SIGNATURES, SigningKey, VerifierKey, open_note, sign_note, split_note
+from ledger.audit.notes.notes import (
+    MAX_NOTE_BYTES,
+    MAX_SIGNATURES,
+    SigningKey,
+    VerifierKey,
+    open_note,
+    sign_note,
+    split_note,
+)
 
 # The examples of the Go checksum database's own implementation, and of the C2SP documents.
 PETER_SECRET = "PRIVATE+KEY+PeterNeumann+c74f20a3+AYEKFALVFGyNhPJEMzD1QIDr+Y7hfZx09iUvxdXHKDFz"

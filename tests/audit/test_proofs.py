@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.audit.checkpoint import Checkpoint, SignedCheckpoint
 from ledger.audit.errors import BadSignature, InvalidCheckpoint, InvalidNote, InvalidProof, NotSigned
-from ledger.audit.merkle import inclusion_path, leaf_hash, root_of
-from ledger.audit.notes import SigningKey, sign_note
-from ledger.audit.proofs import MAX_PROOF_CHARS, InclusionProof
+from ledger.audit.notes.checkpoint import Checkpoint, SignedCheckpoint
+from ledger.audit.notes.notes import SigningKey, sign_note
+from ledger.audit.notes.proofs import MAX_PROOF_CHARS, InclusionProof
+from ledger.audit.tree.merkle import inclusion_path, leaf_hash, root_of
 from tests.audit.trees import in_memory, leaves_of
 
 KEY = SigningKey("log.example/1", bytes(range(32)))

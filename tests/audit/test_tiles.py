@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from ledger.audit.merkle import (
+from ledger.audit.tree.merkle import (
     consistency_path,
     inclusion_path,
     leaf_hash,
@@ -13,7 +13,7 @@ from ledger.audit.merkle import (
     verify_consistency,
     verify_inclusion,
 )
-from ledger.audit.tiles import TILE_HASHES, MissingLeaves, Place, Tile, TileReader, full_count, tile_of
+from ledger.audit.tree.tiles import TILE_HASHES, MissingLeaves, Place, Tile, TileReader, full_count, tile_of
 from tests.audit.trees import leaves_of
 
 SIZE = 70_000

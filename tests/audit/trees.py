@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from hashlib import sha256
 
-from ledger.audit.merkle import HashReader, Node, leaf_hash, root_of
+from ledger.audit.tree.merkle import HashReader, Node, leaf_hash, root_of
 
 
 def mth(leaves: Sequence[bytes]) -> bytes:

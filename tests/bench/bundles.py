@@ -9,9 +9,9 @@ from time import perf_counter_ns
 from harness import Harness, RunContext
 from ledger import Ledger
 from ledger.audit.bundle.verifying import verify_bundle
-from ledger.audit.exporting import Vouched, export_run
-from ledger.audit.notes import SigningKey
-from ledger.audit.signing import Signing
+from ledger.audit.exporting.exporting import Vouched, export_run
+from ledger.audit.notes.notes import SigningKey
+from ledger.audit.signing.signing import Signing
 from tests.bench.figure import Figure, figure, median_ms, timed_ns
 from tests.bench.workload import open_run
 

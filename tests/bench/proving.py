@@ -18,10 +18,10 @@ import sqlalchemy as sa
 
 from harness.concurrency.waiting import result_of
 from ledger import Ledger, LedgerReader, Signing
-from ledger.audit.growing import GrowingTree
-from ledger.audit.merkle import leaf_hash, verify_inclusion
-from ledger.audit.notes import SigningKey
-from ledger.audit.stored import StoredTree
+from ledger.audit.notes.notes import SigningKey
+from ledger.audit.signing.stored import StoredTree
+from ledger.audit.tree.growing import GrowingTree
+from ledger.audit.tree.merkle import leaf_hash, verify_inclusion
 from tests.bench.appends import submissions
 from tests.bench.figure import Figure, figure, timed_ns
 

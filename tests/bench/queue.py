@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from harness.journal import Recorded
-from ledger.front import WriterLimits
-from ledger.prepared import Append
+from ledger.append.front import WriterLimits
+from ledger.append.prepared import Append
+from ledger.append.writer import Writer
 from ledger.store.batch import Batch
-from ledger.writer import Writer
 from tests.bench.figure import Figure, figure
 from tests.bench.workload import EVENTS_PER_BOUNDARY
 from tests.ledger.scripted import ScriptedRun

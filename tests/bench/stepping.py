@@ -6,8 +6,8 @@ from pathlib import Path
 from time import perf_counter_ns
 
 from ledger import Ledger, LedgerReader
-from ledger.audit.comparing import compare
-from ledger.audit.replay import PAGE_EVENTS, Replay
+from ledger.audit.comparing.comparing import compare
+from ledger.audit.walking.replay import PAGE_EVENTS, Replay
 from tests.bench.figure import Figure, figure, median_ms
 from tests.bench.long_run import BOUNDARIES_AT_ONCE, EVENTS_PER_BOUNDARY, LONG, boundaries
 from tests.ledger.scripted import ScriptedRun

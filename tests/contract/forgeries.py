@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable
 from hashlib import sha256
 
-from ledger.audit.notes import VerifierKey
+from ledger.audit.notes.notes import VerifierKey
 from ledger.bytes import body_hash
 from tests.contract.forging import KEYS, OF_EVENT, Expected, Forger, found_at
 from tests.contract.test_verifying_rules import forge

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from harness.ids import RandomIds
 from ledger import Ledger, Signing
-from ledger.audit.keyring import create_key
+from ledger.audit.signing.keyring import create_key
 from ledger.cli.verify import verify as verify_command
 from tests.ledger.scripted import ScriptedRun, seal
 

@@ -309,7 +309,7 @@ async def test_what_was_appended_is_counted_and_nothing_waits_in_the_end(ledger)
 
 
 async def test_what_waits_in_a_crowd_as_bytes_only_is_stored_as_it_was_said(database, ledger, monkeypatch):
-    monkeypatch.setattr("ledger.front.CROWDED_APPENDS", 0)
+    monkeypatch.setattr("ledger.append.front.CROWDED_APPENDS", 0)
     run = ScriptedRun()
     for submission in run.whole():
         last = ledger.journal.submit(submission)

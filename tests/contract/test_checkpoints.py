@@ -9,8 +9,6 @@ from harness.clock import ManualClock
 from harness.events import KeyRevoked, KeyRotated, LedgerRestored
 from harness.ids import RandomIds
 from ledger import Receipt, RunNotFound, Signing
-from ledger.audit.anchor import Anchor
-from ledger.audit.checkpoint import Checkpoint
 from ledger.audit.errors import (
     AnchorError,
     DamagedTree,
@@ -24,10 +22,12 @@ from ledger.audit.errors import (
     RevokedKey,
     SigningOff,
 )
-from ledger.audit.keyring import create_key, revoke_key, rotate_key
-from ledger.audit.keys import facts_of, known_keys, read_key_file, write_key_file
-from ledger.audit.merkle import leaf_hash, root_of
-from ledger.audit.notes import SigningKey
+from ledger.audit.notes.checkpoint import Checkpoint
+from ledger.audit.notes.notes import SigningKey
+from ledger.audit.signing.anchor import Anchor
+from ledger.audit.signing.keyring import create_key, revoke_key, rotate_key
+from ledger.audit.signing.keys import facts_of, known_keys, read_key_file, write_key_file
+from ledger.audit.tree.merkle import leaf_hash, root_of
 from tests.contract.test_following import ordered, record, record_many
 from tests.ledger.scripted import ScriptedRun
 

@@ -3,8 +3,8 @@
 import pytest
 
 from ledger import RunNotFound
-from ledger.audit import comparing
-from ledger.audit.comparing import compare
+from ledger.audit.comparing import comparing
+from ledger.audit.comparing.comparing import compare
 from tests.ledger.scripted import ScriptedRun
 
 A, B = ("session-1", "run-1"), ("session-1", "run-2")

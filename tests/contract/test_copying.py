@@ -6,7 +6,7 @@ import asyncpg
 import pytest
 
 from ledger import Ledger, LedgerNotLive, LedgerReader, LedgerUnreadable, schema
-from ledger.copying import copy
+from ledger.copies.copying import copy
 from ledger.errors import LedgerDamaged, LedgerInUse, UnsupportedUrl
 from ledger.store.postgres import copying
 from ledger.verifying import verify

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from harness import Harness, InvalidInput, Limits
 from ledger import ContentNotFound, ErasureLimits, RunNotFound, SessionNotFound
-from ledger.erasing import CONTENTS_AT_ONCE
+from ledger.erasing.erasing import CONTENTS_AT_ONCE
 from tests.contract.bytes_on_disk import found_in
 from tests.contract.databases import Refused
 from tests.contract.test_system_stream import recomputed

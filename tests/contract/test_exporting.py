@@ -11,8 +11,8 @@ from ledger.audit.bundle import independent
 from ledger.audit.bundle import manifest as names
 from ledger.audit.bundle.verifying import verify_bundle
 from ledger.audit.errors import InvalidCheckpoint, NotEnclosed
-from ledger.audit.exporting import Vouched, export_period, export_run
-from ledger.audit.notes import SigningKey
+from ledger.audit.exporting.exporting import Vouched, export_period, export_run
+from ledger.audit.notes.notes import SigningKey
 from ledger.errors import LedgerDamaged
 from tests.audit.bundles import OTHER_KEY, members_of
 from tests.contract.test_checkpoints import lay_open

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from ledger import AheadOfLog, LedgerReader, LedgerUnreadable
-from ledger.following import IDLE_S, PAGE_EVENTS, RECENT_EVENTS
+from ledger.following.following import IDLE_S, PAGE_EVENTS, RECENT_EVENTS
 from tests.faults import programs
 from tests.faults.processes import start
 from tests.ledger.scripted import ScriptedRun

@@ -10,12 +10,12 @@ from click.testing import CliRunner
 from harness.errors import InvalidInput
 from harness.events import KeyRotated
 from harness.ids import RandomIds
-from ledger.audit import keyring
-from ledger.audit.checkpoint import SignedCheckpoint
 from ledger.audit.errors import InvalidKey, KeyFileError, KeyNotFound
-from ledger.audit.keyring import create_key, public_keys, revoke_key, rotate_key
-from ledger.audit.keys import known_keys, read_key_file, write_key_file
-from ledger.audit.notes import SigningKey, VerifierKey
+from ledger.audit.notes.checkpoint import SignedCheckpoint
+from ledger.audit.notes.notes import SigningKey, VerifierKey
+from ledger.audit.signing import keyring
+from ledger.audit.signing.keyring import create_key, public_keys, revoke_key, rotate_key
+from ledger.audit.signing.keys import known_keys, read_key_file, write_key_file
 from tests.ledger import commands as cli
 
 IDS = RandomIds()

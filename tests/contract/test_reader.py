@@ -7,8 +7,8 @@ import pytest
 
 from harness.errors import InvalidInput
 from ledger import InvalidCursor, LedgerReader, LedgerUnreadable, RunNotFound, SessionNotFound
-from ledger.cursor import RunCursor
-from ledger.reader import READS_MAX
+from ledger.reading.cursor import RunCursor
+from ledger.reading.reader import READS_MAX
 from ledger.records import RunTrace
 from tests.ledger.scripted import ScriptedRun, seal
 
@@ -226,7 +226,7 @@ async def test_a_reader_cannot_write(recorded, database):
 
 
 async def test_more_reads_than_there_are_connections_for_is_an_error_of_ours(recorded, monkeypatch):
-    monkeypatch.setattr("ledger.reader.WAIT_S", 0.01)
+    monkeypatch.setattr("ledger.reading.reader.WAIT_S", 0.01)
     monkeypatch.setattr(recorded.reader, "_room", asyncio.Semaphore(0))
     with pytest.raises(LedgerUnreadable, match="too many"):
         await recorded.reader.recent_runs()

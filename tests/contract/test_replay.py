@@ -3,8 +3,8 @@
 import pytest
 
 from harness import events as e
-from ledger.audit.replay import Replay
-from ledger.audit.standing import standing
+from ledger.audit.walking.replay import Replay
+from ledger.audit.walking.standing import standing
 from ledger.errors import RunNotFound
 from ledger.projections.rows import RunRow
 from tests.ledger.scripted import ScriptedRun

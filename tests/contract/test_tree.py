@@ -6,10 +6,10 @@ import contextlib
 import pytest
 import sqlalchemy as sa
 
-from ledger.audit.growing import GrowingTree
-from ledger.audit.merkle import leaf_hash, root_of, verify_inclusion
-from ledger.audit.stored import StoredCheckpoint
-from ledger.audit.tiles import MissingLeaves, Place
+from ledger.audit.signing.stored import StoredCheckpoint
+from ledger.audit.tree.growing import GrowingTree
+from ledger.audit.tree.merkle import leaf_hash, root_of, verify_inclusion
+from ledger.audit.tree.tiles import MissingLeaves, Place
 from tests.contract.test_checkpoints import lay_open
 from tests.contract.test_following import ordered, record_many, take
 from tests.ledger.scripted import ScriptedRun

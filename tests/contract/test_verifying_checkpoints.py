@@ -8,8 +8,8 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from ledger.audit.checkpoint import Checkpoint
-from ledger.audit.notes import SigningKey
+from ledger.audit.notes.checkpoint import Checkpoint
+from ledger.audit.notes.notes import SigningKey
 from ledger.cli.verify import verify as verify_command
 from ledger.verifying import verify
 from tests.contract.test_verifying import disarm

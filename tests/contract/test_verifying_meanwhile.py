@@ -8,7 +8,7 @@ import contextlib
 import pytest
 
 from ledger import Signing
-from ledger.audit.notes import SigningKey
+from ledger.audit.notes.notes import SigningKey
 from ledger.verifying import verify
 from tests.contract.test_following import record
 from tests.ledger.scripted import ScriptedRun

@@ -16,7 +16,7 @@ from typing import Any
 from harness import Harness, Limits, Run, RunEnded
 from harness.journal import Submission
 from ledger import Ledger, LedgerError, LedgerReader, Signing, WriterLimits, failpoints
-from ledger.audit.notes import SigningKey
+from ledger.audit.notes.notes import SigningKey
 from tests.ledger.scripted import ScriptedRun
 
 NOBODY = 65534

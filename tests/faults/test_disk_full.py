@@ -13,10 +13,10 @@ import pytest
 from harness import Harness, Limits, TerminationNotRecorded
 from harness.errors import LedgerUnavailable
 from ledger import Ledger, Signing, WriterLimits
-from ledger.audit.anchor import Anchor
 from ledger.audit.errors import AnchorError
-from ledger.audit.merkle import leaf_hash, root_of
-from ledger.audit.notes import SigningKey
+from ledger.audit.notes.notes import SigningKey
+from ledger.audit.signing.anchor import Anchor
+from ledger.audit.tree.merkle import leaf_hash, root_of
 from tests.faults.processes import links_of
 from tests.ledger.blank import blank_at
 from tests.ledger.scripted import ScriptedRun, seal

@@ -7,8 +7,8 @@ import sqlite3
 import pytest
 
 from ledger import Ledger
-from ledger.audit.anchor import Anchor
-from ledger.audit.merkle import leaf_hash, root_of
+from ledger.audit.signing.anchor import Anchor
+from ledger.audit.tree.merkle import leaf_hash, root_of
 from ledger.failpoints import POINTS
 from ledger.migrate import ensure_current, lock_of
 from tests.faults import programs

@@ -10,9 +10,9 @@ import pytest
 
 from harness.errors import AlreadyTerminated, LedgerUnavailable
 from ledger import Ledger
-from ledger.audit.anchor import Anchor
-from ledger.audit.checkpoint import SignedCheckpoint
-from ledger.audit.merkle import leaf_hash, root_of
+from ledger.audit.notes.checkpoint import SignedCheckpoint
+from ledger.audit.signing.anchor import Anchor
+from ledger.audit.tree.merkle import leaf_hash, root_of
 from ledger.bytes import body_hash, genesis_link, next_link
 from tests.contract.databases import PostgresOutsider
 from tests.faults import programs

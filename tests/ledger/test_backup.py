@@ -9,10 +9,10 @@ from hashlib import sha256
 import pytest
 
 from ledger import Ledger, LedgerNotLive, LedgerReader, LedgerUnreadable, Signing
-from ledger.audit.anchor import Anchor
-from ledger.audit.notes import SigningKey
-from ledger.backup import back_up, restore
-from ledger.erasures import ErasureList, lines_of
+from ledger.audit.notes.notes import SigningKey
+from ledger.audit.signing.anchor import Anchor
+from ledger.copies.backup import back_up, restore
+from ledger.erasing.erasures import ErasureList, lines_of
 from ledger.errors import InvalidErasureList, LedgerDamaged
 from ledger.store import copies
 from ledger.verifying import verify

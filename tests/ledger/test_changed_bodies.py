@@ -8,8 +8,8 @@ import sqlite3
 import pytest
 
 from ledger import Ledger, LedgerReader
-from ledger.audit.comparing import compare
-from ledger.audit.replay import Replay
+from ledger.audit.comparing.comparing import compare
+from ledger.audit.walking.replay import Replay
 from ledger.errors import LedgerError
 from ledger.verifying import verify
 from tests.ledger.blank import blank_at

@@ -4,7 +4,7 @@ import sqlite3
 
 import pytest
 
-from ledger.backup import back_up
+from ledger.copies.backup import back_up
 from ledger.doctor import examine
 from ledger.store import examining, sqlite
 from ledger.store.examining import examine_sqlite

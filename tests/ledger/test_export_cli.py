@@ -7,10 +7,10 @@ import pytest
 from click.testing import CliRunner
 
 from ledger import Ledger
-from ledger.audit.anchor import Anchor
-from ledger.audit.checkpoint import Checkpoint
-from ledger.audit.keyring import default_key_path
-from ledger.audit.keys import read_key_file
+from ledger.audit.notes.checkpoint import Checkpoint
+from ledger.audit.signing.anchor import Anchor
+from ledger.audit.signing.keyring import default_key_path
+from ledger.audit.signing.keys import read_key_file
 from tests.ledger import commands as cli
 from tests.ledger.scripted import ScriptedRun
 

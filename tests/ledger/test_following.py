@@ -6,7 +6,7 @@ import time
 import pytest
 
 from ledger import Ledger, LedgerReader, LedgerUnreadable
-from ledger.following import IDLE_S
+from ledger.following.following import IDLE_S
 from ledger.store.reads import SqliteReads
 from tests.contract.test_following import all_wait, record, take
 from tests.ledger.scripted import ScriptedRun

@@ -16,7 +16,7 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from ledger import Ledger, LedgerReader
-from ledger.backup import back_up
+from ledger.copies.backup import back_up
 from ledger.migrate import ensure_current, lock_of, migrations_folder
 from ledger.projections.rows import CaseRow, RunRow, SessionShare, StepRow, ToolRow
 from ledger.schema import metadata

@@ -4,7 +4,8 @@ import sqlite3
 
 import pytest
 
-from ledger import Ledger, LedgerReader, LedgerUnreadable, query
+from ledger import Ledger, LedgerReader, LedgerUnreadable
+from ledger.reading import query
 from ledger.store import probe, reads
 from tests.ledger.blank import blank_at
 from tests.ledger.scripted import ScriptedRun

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from ledger import RunUnreadable
-from ledger.audit.replay import PAGE_EVENTS, NoSuchEvent, Replay
-from ledger.audit.standing import changes, standing
+from ledger.audit.walking.replay import PAGE_EVENTS, NoSuchEvent, Replay
+from ledger.audit.walking.standing import changes, standing
 from tests.ledger.scripted import ScriptedRun
 from tests.property.test_replay import recorded
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from harness.errors import LedgerUnavailable
-from ledger import ConstraintViolated, Ledger, remembered
+from ledger import ConstraintViolated, Ledger
+from ledger.append import remembered
 from ledger.store import heads, sqlite
 from ledger.store.rows import insert_rows
 from tests.ledger.blank import blank_at

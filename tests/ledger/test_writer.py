@@ -7,9 +7,9 @@ import pytest
 
 from harness.errors import LedgerUnavailable
 from harness.journal import Recorded
-from ledger.front import WriterLimits
-from ledger.permits import Permits
-from ledger.writer import Writer
+from ledger.append.front import WriterLimits
+from ledger.append.permits import Permits
+from ledger.append.writer import Writer
 from tests.ledger.scripted import ScriptedRun, seal
 
 

@@ -7,11 +7,11 @@ import pytest
 from click.testing import CliRunner
 
 from ledger import Ledger, LedgerNotLive, LedgerReader, Signing, failpoints
-from ledger.adopting import adopt
-from ledger.audit.notes import SigningKey
+from ledger.audit.notes.notes import SigningKey
 from ledger.cli.backup import adopt as adopt_command
+from ledger.copies.adopting import adopt
 from ledger.doctor import examine
-from ledger.erasures import ErasureList, lines_of
+from ledger.erasing.erasures import ErasureList, lines_of
 from ledger.errors import InvalidErasureList, LedgerDamaged, LedgerNotRestored, UnsupportedUrl
 from ledger.verifying import verify
 from tests.contract.databases import PostgresOutsider

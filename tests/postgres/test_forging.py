@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from ledger import Ledger, Signing
-from ledger.audit.notes import SigningKey
+from ledger.audit.notes.notes import SigningKey
 from ledger.verifying import verify
 from tests.contract.databases import PostgresOutsider
 from tests.contract.forgeries import WAYS, write_all_anew

@@ -5,7 +5,7 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledger.audit.aligning import align
+from ledger.audit.comparing.aligning import align
 
 SEQUENCES = st.lists(st.sampled_from("abc"), max_size=25)
 

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger import Ledger, Signing
-from ledger.audit.notes import SigningKey
-from ledger.backup import back_up, restore
+from ledger.audit.notes.notes import SigningKey
+from ledger.copies.backup import back_up, restore
 from ledger.verifying import verify
 from tests.contract.databases import SqliteOutsider
 from tests.contract.forgeries import WAYS, write_all_anew

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.errors import HarnessError
-from ledger.audit.replay import Replay
-from ledger.audit.standing import changes, standing
+from ledger.audit.walking.replay import Replay
+from ledger.audit.walking.standing import changes, standing
 from ledger.bytes import body_of
 from ledger.projections.changes import Changes
 from ledger.projections.fold import project

@@ -33,7 +33,7 @@ def fail():
     try:
         raise ValueError("the password is hunter2")
     except ValueError:
-        logging.getLogger("ledger.writer").exception("the writer of %s failed", "run-1")
+        logging.getLogger("ledger.append.writer").exception("the writer of %s failed", "run-1")
 
 
 @pytest.mark.parametrize("log_format", ["text", "json"])

@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from harness.errors import HarnessError
 from ledger import Ledger, Signing
-from ledger.audit.notes import SigningKey
+from ledger.audit.notes.notes import SigningKey
 from ledger.store.postgres.sequencing import Sequencer
 from tests.ledger.blank import blank_at
 from tests.ledger.scripted import ScriptedRun

@@ -16,7 +16,7 @@ from harness.errors import InvalidInput
 from ledger.audit.report import Report, Sample, Sheet, Wanted, read_report
 from ledger.audit.report.sampling import SAMPLE_MAX
 from ledger.cli.common import command, db_option, json_option, plain, print_json
-from ledger.reader import LedgerReader
+from ledger.reading.reader import LedgerReader
 from ledger.words.format import count, plural
 from viewer.cli import NotTried
 from viewer.report.page import render

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
-from ledger.audit.merkle import HASH_BYTES, Node, empty_root, leaf_hash, node_hash
+from ledger.audit.tree.merkle import HASH_BYTES, Node, empty_root, leaf_hash, node_hash
 
 
 def subtrees_between(begin: int, end: int) -> Iterator[Node]:

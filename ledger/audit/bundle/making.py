@@ -16,11 +16,11 @@ from ledger.audit.bundle.event_lines import EventLine
 from ledger.audit.bundle.manifest import Manifest, Member, TreeClaim, manifest_bytes
 from ledger.audit.bundle.rows import Row, row_line
 from ledger.audit.bundle.writing import ArchiveWriter, MemberWriter
-from ledger.audit.checkpoint import SignedCheckpoint
-from ledger.audit.lines import encoded
-from ledger.audit.merkle import HashReader, consistency_path, inclusion_path
-from ledger.audit.notes import VerifierKey
-from ledger.audit.proofs import InclusionProof
+from ledger.audit.notes.checkpoint import SignedCheckpoint
+from ledger.audit.notes.lines import encoded
+from ledger.audit.notes.notes import VerifierKey
+from ledger.audit.notes.proofs import InclusionProof
+from ledger.audit.tree.merkle import HashReader, consistency_path, inclusion_path
 
 PAGE_NODES = 1_000
 """Hashes of subtrees that are asked for at once."""

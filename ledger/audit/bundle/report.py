@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ledger.audit.bundle.errors import Problem
 from ledger.audit.bundle.manifest import Manifest, PeriodManifest
-from ledger.audit.proofs import InclusionProof
+from ledger.audit.notes.proofs import InclusionProof
 
 
 @dataclass(frozen=True, slots=True)

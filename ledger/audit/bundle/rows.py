@@ -8,12 +8,12 @@ from typing import Any
 
 import orjson
 
+from ledger.append.folding import fold
 from ledger.audit.bundle import limits
 from ledger.audit.bundle.errors import BundleWrong
 from ledger.audit.bundle.manifest import ROWS, RunManifest
 from ledger.audit.bundle.reading import Archive
 from ledger.errors import RunUnreadable
-from ledger.folding import fold
 from ledger.projections.changes import Changes
 from ledger.projections.rows import FOLD_VERSION, CaseRow, RunRow, StepRow, ToolRow
 from ledger.projections.run import RunProjection

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ledger.append.folding import PAGE_EVENTS
 from ledger.audit.bundle import limits
 from ledger.audit.bundle.contents import NamedContents
 from ledger.audit.bundle.errors import BundleWrong
@@ -13,7 +14,6 @@ from ledger.audit.bundle.reading import Archive
 from ledger.audit.bundle.rows import FoldedRows
 from ledger.audit.bundle.tree_check import TreeCheck
 from ledger.bytes import body_hash, genesis_link, next_link
-from ledger.folding import PAGE_EVENTS
 
 
 def check_run_events(

@@ -11,12 +11,12 @@ from ledger.audit.bundle.cover import CoveredTree, NotCovered, ProvingTree
 from ledger.audit.bundle.errors import BundleWrong
 from ledger.audit.bundle.manifest import Manifest, TreeClaim
 from ledger.audit.bundle.reading import Archive
-from ledger.audit.checkpoint import Checkpoint, SignedCheckpoint
 from ledger.audit.errors import InvalidCheckpoint, InvalidKey, InvalidNote, InvalidProof
-from ledger.audit.lines import decoded
-from ledger.audit.merkle import HASH_BYTES, inclusion_path, verify_consistency
-from ledger.audit.notes import VerifierKey
-from ledger.audit.proofs import InclusionProof
+from ledger.audit.notes.checkpoint import Checkpoint, SignedCheckpoint
+from ledger.audit.notes.lines import decoded
+from ledger.audit.notes.notes import VerifierKey
+from ledger.audit.notes.proofs import InclusionProof
+from ledger.audit.tree.merkle import HASH_BYTES, inclusion_path, verify_consistency
 
 KEYS_MAX = 64
 

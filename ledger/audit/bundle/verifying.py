@@ -25,9 +25,9 @@ from ledger.audit.bundle.report import BundleFinding, BundleReport
 from ledger.audit.bundle.rows import FoldedRows, is_of_this_fold
 from ledger.audit.bundle.run_check import check_run_events
 from ledger.audit.bundle.tree_check import TreeCheck, Vouching, open_vouching
-from ledger.audit.checkpoint import Checkpoint, SignedCheckpoint
 from ledger.audit.errors import InvalidCheckpoint
-from ledger.audit.notes import VerifierKey
+from ledger.audit.notes.checkpoint import Checkpoint, SignedCheckpoint
+from ledger.audit.notes.notes import VerifierKey
 
 Progress = Callable[[int, int], None]
 """Told how many bytes were looked at, and of how many."""

@@ -11,15 +11,16 @@ import orjson
 import sqlalchemy as sa
 
 from harness.ids import run_stream
-from ledger import query, reading
 from ledger.audit.report import statements
 from ledger.audit.report.records import Key, LatestCheckpoint, Report, RunLine, Wanted
 from ledger.audit.report.sampling import Sample
 from ledger.audit.report.sheet import Sheet
 from ledger.audit.report.tally import OUTCOMES, Tally
-from ledger.audit.stored import StoredTree
+from ledger.audit.signing.stored import StoredTree
 from ledger.errors import RunUnreadable
-from ledger.leaves import LeafQueries
+from ledger.following.leaves import LeafQueries
+from ledger.reading import moment as reading
+from ledger.reading import query
 
 T = TypeVar("T")
 

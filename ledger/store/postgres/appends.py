@@ -20,11 +20,11 @@ from harness.clock import WallClock
 from harness.errors import HarnessError, LedgerUnavailable
 from harness.events import RunStarted
 from harness.journal import Recorded
-from ledger.deciding import Draft, Setting
+from ledger.append.deciding import Draft, Setting
+from ledger.append.prepared import Append
+from ledger.append.remembered import Remembered
 from ledger.errors import RunUnreadable
 from ledger.failpoints import reached
-from ledger.prepared import Append
-from ledger.remembered import Remembered
 from ledger.store.postgres import statements
 from ledger.store.postgres.faults import AGAIN, FAULTS, LOST, unavailable, violated
 from ledger.store.postgres.link import Link

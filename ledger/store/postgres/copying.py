@@ -17,7 +17,7 @@ import asyncpg
 import sqlalchemy as sa
 
 from ledger import schema
-from ledger.deciding import StreamRow
+from ledger.append.deciding import StreamRow
 from ledger.errors import LedgerUnreadable
 from ledger.rebuild import PROJECTIONS
 from ledger.store.postgres.migrating import making

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from harness.clock import WallClock
 from harness.errors import InvalidInput, LedgerUnavailable
 from harness.ids import IdSource
-from ledger.bell import Bell
-from ledger.deciding import Setting, numbered
+from ledger.append.deciding import Setting, numbered
+from ledger.append.front import WriterLimits
 from ledger.errors import LedgerUnreadable
-from ledger.front import WriterLimits
+from ledger.following.bell import Bell
 from ledger.loop_thread import LoopThread
-from ledger.reader import READS_MAX, LedgerReader
+from ledger.reading.reader import READS_MAX, LedgerReader
 from ledger.rebuild import RebuildReport
 from ledger.recovery import Recovery
 from ledger.store.postgres.appends import Appends

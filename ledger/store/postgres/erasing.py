@@ -16,8 +16,9 @@ from typing import Any, TypeAlias, TypeVar
 import asyncpg
 
 from harness.clock import WallClock
-from ledger.deciding import Draft
-from ledger.erasing import BYTES_AT_ONCE, CONTENTS_AT_ONCE, RUNS_AT_ONCE, Order, Taken, run_id_of
+from ledger.append.deciding import Draft
+from ledger.erasing.erasing import BYTES_AT_ONCE, CONTENTS_AT_ONCE, RUNS_AT_ONCE, Order, Taken, run_id_of
+from ledger.erasing.telling import tell_decision, tell_end, tell_run
 from ledger.errors import RunUnreadable
 from ledger.loop_thread import LoopThread
 from ledger.store import erasing_statements as sql
@@ -25,7 +26,6 @@ from ledger.store.postgres.appends import Appends
 from ledger.store.postgres.faults import FAULTS, unavailable
 from ledger.store.postgres.link import Link
 from ledger.store.postgres.place import PostgresPlace
-from ledger.telling import tell_decision, tell_end, tell_run
 
 T = TypeVar("T")
 Connection: TypeAlias = "asyncpg.Connection[Any]"
@@ -56,7 +56,7 @@ class _Changed(Exception):
 
 
 class PostgresErasing:
-    """A `ledger.erasing.ErasingStore`. Its connection lives in the ledger's thread, and does one thing at a time."""
+    """A `ledger.erasing.erasing.ErasingStore`. Its connection lives in the ledger's thread, for one thing at a time."""
 
     def __init__(self, place: PostgresPlace, appends: Appends, thread: LoopThread, clock: WallClock) -> None:
         self._place = place

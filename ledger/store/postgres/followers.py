@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 import asyncpg
 
 from harness.errors import InvalidInput
-from ledger.followers import ENDED, Checkpoint, OnConnection
-from ledger.leaves import START, Wanted
+from ledger.following.followers import ENDED, Checkpoint, OnConnection
+from ledger.following.leaves import START, Wanted
 from ledger.loop_thread import LoopThread
 from ledger.store.postgres.faults import FAULTS, unavailable
 from ledger.store.postgres.link import Link

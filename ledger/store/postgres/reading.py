@@ -9,9 +9,9 @@ import asyncpg
 
 from harness.events.base import MAX_SAFE_INTEGER
 from harness.ids import run_stream
-from ledger.deciding import RunHead, StoredEvent, StreamRow
+from ledger.append.deciding import RunHead, StoredEvent, StreamRow
+from ledger.append.folding import PAGE_EVENTS, fold
 from ledger.errors import RunUnreadable
-from ledger.folding import PAGE_EVENTS, fold
 from ledger.store.postgres import statements
 
 

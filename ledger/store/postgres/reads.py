@@ -8,8 +8,8 @@ from typing import TypeVar
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from ledger.lag import Unsequenced
-from ledger.leaves import LeafQueries
+from ledger.following.lag import Unsequenced
+from ledger.following.leaves import LeafQueries
 from ledger.store.postgres.place import PostgresPlace, place_at
 from ledger.store.postgres.probe import require_current
 from ledger.store.postgres.sequencing import SET_BY_INDEX, UNSEQUENCED

@@ -12,8 +12,8 @@ import asyncpg
 
 from harness.ids import run_stream, session_stream
 from ledger import rebuild as shared
+from ledger.append.folding import fold
 from ledger.errors import RunUnreadable, SessionUnreadable
-from ledger.folding import fold
 from ledger.projections.rows import SessionShare
 from ledger.rebuild import (
     Digest,

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import asyncpg
 
-from ledger.bell import Bell
+from ledger.following.bell import Bell
 from ledger.store.postgres.faults import FAULTS
 from ledger.store.postgres.link import Link
 from ledger.store.postgres.place import PostgresPlace

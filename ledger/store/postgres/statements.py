@@ -14,7 +14,7 @@ from typing import NamedTuple
 import sqlalchemy as sa
 
 from ledger import schema
-from ledger.deciding import ContentRow, EventRow, StreamRow
+from ledger.append.deciding import ContentRow, EventRow, StreamRow
 from ledger.projections.rows import (
     ATTEMPT_FIXED,
     CASE_FIXED,

@@ -9,7 +9,7 @@ import asyncpg
 import sqlalchemy as sa
 
 from ledger.errors import LedgerUnreadable
-from ledger.leaves import LeafQueries
+from ledger.following.leaves import LeafQueries
 from ledger.schema import Id, Int, event
 from ledger.store.postgres.faults import FAULTS, unavailable
 from ledger.store.postgres.place import PostgresPlace
@@ -27,7 +27,7 @@ LEAF_QUERIES = LeafQueries(
 
 
 class PostgresTail:
-    """A `ledger.following.Tail`; it is used in one loop."""
+    """A `ledger.following.following.Tail`; it is used in one loop."""
 
     def __init__(self, place: PostgresPlace) -> None:
         self._place = place

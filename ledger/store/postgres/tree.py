@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from ledger.audit.stored import StoredCheckpoint
-from ledger.audit.tiles import Tile
+from ledger.audit.signing.stored import StoredCheckpoint
+from ledger.audit.tree.tiles import Tile
 from ledger.loop_thread import LoopThread
 from ledger.store.postgres.faults import FAULTS, unavailable
 from ledger.store.postgres.link import Link
@@ -23,7 +23,7 @@ PUT_CHECKPOINT = (
 
 
 class PostgresTree:
-    """A `ledger.audit.store.TreeStore`; its connection is used in the ledger's own loop."""
+    """A `ledger.audit.signing.store.TreeStore`; its connection is used in the ledger's own loop."""
 
     def __init__(self, place: PostgresPlace, thread: LoopThread) -> None:
         self._link = Link(place)

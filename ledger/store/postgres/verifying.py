@@ -10,7 +10,7 @@ from typing import Any
 import asyncpg
 
 from harness.ids import run_stream
-from ledger.deciding import ContentRow, StreamRow
+from ledger.append.deciding import ContentRow, StreamRow
 from ledger.errors import RunNotFound
 from ledger.rebuild import empty_projections
 from ledger.store import statements as sqlite_statements

@@ -16,9 +16,9 @@ from typing import Any, TypeVar
 import asyncpg
 
 from harness.journal import Recorded
-from ledger.deciding import Draft
-from ledger.front import Front, Job, WriterLimits
-from ledger.lanes import Waiting, answer
+from ledger.append.deciding import Draft
+from ledger.append.front import Front, Job, WriterLimits
+from ledger.append.lanes import Waiting, answer
 from ledger.loop_thread import LoopThread
 from ledger.requests import Requests
 from ledger.store.postgres.appends import Appends

@@ -7,7 +7,7 @@ from typing import Any
 
 import asyncpg
 
-from ledger.deciding import ContentRow, Draft, EventRow, StreamRow
+from ledger.append.deciding import ContentRow, Draft, EventRow, StreamRow
 from ledger.store.postgres import statements
 from ledger.store.postgres.reading import Seen
 from ledger.store.postgres.statements import Shape

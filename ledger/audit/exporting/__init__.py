@@ -1,0 +1,1 @@
+"""What a ledger puts into a bundle."""

@@ -1,0 +1,1 @@
+"""Signed notes, checkpoints and proofs in the forms of C2SP; nothing here needs a database (SPEC E9)."""

@@ -1,0 +1,1 @@
+"""Who signs what the log is, with which key, when, and where it is told (SPEC E9)."""

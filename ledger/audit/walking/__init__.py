@@ -1,0 +1,1 @@
+"""A run event by event, with its state at each."""

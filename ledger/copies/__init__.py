@@ -1,0 +1,1 @@
+"""Backups, copies in other engines, and what becomes of a ledger that was brought elsewhere."""

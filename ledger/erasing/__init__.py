@@ -1,0 +1,1 @@
+"""Erasing content, and the lists of what was erased (SPEC E10, D19)."""

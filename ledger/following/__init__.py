@@ -1,0 +1,1 @@
+"""The public order, and whoever follows it (SPEC E8)."""

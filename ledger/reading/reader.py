@@ -1,0 +1,299 @@
+"""The read side: sessions, run lists, traces and events, over connections that cannot write."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+import sqlalchemy as sa
+
+from harness.clock import SystemWallClock, WallClock
+from harness.errors import InvalidInput
+from harness.events.base import MAX_SAFE_INTEGER
+from harness.ids import check_id
+from ledger.audit.signing.stored import StoredTree
+from ledger.errors import LedgerUnreadable, Place
+from ledger.following.following import Follower, Following, Tail
+from ledger.following.lag import Lag, Unsequenced, read_lag
+from ledger.following.leaves import START, LeafQueries, Leaves, Wanted, last_leaf, read_leaves
+from ledger.reading import moment as reading
+from ledger.reading.cursor import RunCursor
+from ledger.records import (
+    AgentStep,
+    ChatSession,
+    ContentView,
+    Page,
+    RecordedEvent,
+    RunSummary,
+    RunTrace,
+    ToolInvocation,
+    UsefulCase,
+    Vitals,
+)
+from ledger.store.place import is_postgres, path_of
+from ledger.store.probe import require_current
+from ledger.store.reads import SqliteReads
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+PAGE_RUNS_MAX = 500
+PAGE_ROWS_MAX = 500
+PAGE_EVENTS_MAX = 5_000
+READS_MAX = 15
+"""Reads under way at once; a further one waits,"""
+WAIT_S = 30.0
+"""for so long at most."""
+
+
+class Reads(Protocol):
+    """Where a reader reads."""
+
+    @property
+    def place(self) -> Place: ...
+
+    @property
+    def leaf_queries(self) -> LeafQueries:
+        """How the public order is read."""
+
+    def tail(self) -> Tail:
+        """A watch of the log's end, in the running loop."""
+
+    async def read(self, work: Callable[[sa.Connection], T]) -> T:
+        """Do it in a transaction that cannot write, and sees one moment."""
+
+    async def close(self) -> None:
+        """Let go of every connection; nothing is being read."""
+
+    def check(self) -> None:
+        """Raise `LedgerUnreadable` if the ledger is not the one that was opened."""
+
+    def wal_bytes(self) -> int | None:
+        """Size of the log beside a file."""
+
+    def unsequenced(self, connection: sa.Connection) -> Unsequenced | None:
+        """What has no place in the public order yet; None where every event has its place at once."""
+
+
+class LedgerReader:
+    """Reads a ledger while others may be writing it. Every answer is of one moment."""
+
+    def __init__(self, reads: Reads, clock: WallClock) -> None:
+        self._reads = reads
+        self._clock = clock
+        self._is_closed = False
+        self._under_way: set[asyncio.Task[Any]] = set()
+        self._room = asyncio.Semaphore(READS_MAX)
+        self._following = Following(self)
+
+    @classmethod
+    async def open(cls, url: str | Path, *, wall_clock: WallClock | None = None) -> LedgerReader:
+        """Open a ledger for reading. A `LedgerFileError` says what else it is, and leaves it alone."""
+        reads = await reads_of(url)
+        return cls(reads, wall_clock or SystemWallClock())
+
+    @property
+    def place(self) -> Place:
+        """Where the ledger is, without any password."""
+        return self._reads.place
+
+    async def session(self, session_id: str) -> ChatSession:
+        """The session's metadata; `SessionNotFound` if there is none."""
+        check_id("session_id", session_id)
+        return await self._read(reading.session, session_id, self._clock.now_us())
+
+    async def session_runs(self, session_id: str, limit: int = 50, cursor: str | None = None) -> Page[RunSummary]:
+        """The session's runs, newest first; `SessionNotFound` if there is no such session."""
+        check_id("session_id", session_id)
+        _check_number("limit", limit, 1, PAGE_RUNS_MAX)
+        after = None if cursor is None else RunCursor.decode(cursor)
+        return await self._read(reading.session_runs, session_id, limit, after, self._clock.now_us())
+
+    async def recent_runs(self, limit: int = 50, cursor: str | None = None) -> Page[RunSummary]:
+        """The runs of all sessions, newest first."""
+        _check_number("limit", limit, 1, PAGE_RUNS_MAX)
+        after = None if cursor is None else RunCursor.decode(cursor)
+        return await self._read(reading.recent_runs, limit, after)
+
+    async def cases(self, limit: int = 50) -> list[UsefulCase]:
+        """The newest cases of useful feedback; none that was withdrawn, or of which query or answer was erased."""
+        _check_number("limit", limit, 1, PAGE_RUNS_MAX)
+        return await self._read(reading.cases, limit)
+
+    async def trace(self, session_id: str, run_id: str) -> RunTrace:
+        """Exactly one run (SPEC R4); `RunNotFound` for an unknown one and for another session's alike."""
+        return await self._read(reading.trace, reading.keys_of(session_id, run_id), self._clock.now_us())
+
+    async def overview(self, session_id: str, run_id: str) -> RunTrace:
+        """As `trace`, without the steps and invocations, which `steps` and `tools` give page by page."""
+        return await self._read(reading.overview, reading.keys_of(session_id, run_id), self._clock.now_us())
+
+    async def steps(self, session_id: str, run_id: str, after_no: int = 0, limit: int = 200) -> list[AgentStep]:
+        """The run's model steps after the one of that number, in order; `RunNotFound` as for `trace`."""
+        keys = reading.keys_of(session_id, run_id)
+        _check_number("after_no", after_no, 0, MAX_SAFE_INTEGER)
+        _check_number("limit", limit, 1, PAGE_ROWS_MAX)
+        return await self._read(reading.steps, keys, after_no, limit)
+
+    async def tools(self, session_id: str, run_id: str, after_no: int = 0, limit: int = 200) -> list[ToolInvocation]:
+        """The run's tool invocations after the one of that number, in order; `RunNotFound` as for `trace`."""
+        keys = reading.keys_of(session_id, run_id)
+        _check_number("after_no", after_no, 0, MAX_SAFE_INTEGER)
+        _check_number("limit", limit, 1, PAGE_ROWS_MAX)
+        return await self._read(reading.tools, keys, after_no, limit)
+
+    async def status(self, session_id: str, run_id: str) -> str:
+        """`RUNNING`, or how the run ended; `RunNotFound` as for `trace`."""
+        return await self._read(reading.status, reading.keys_of(session_id, run_id))
+
+    async def events(self, session_id: str, run_id: str, after_seq: int = 0, limit: int = 200) -> list[RecordedEvent]:
+        """The run's events after a position, in order; `RunNotFound` as for `trace`."""
+        keys = reading.keys_of(session_id, run_id)
+        _check_number("after_seq", after_seq, 0, MAX_SAFE_INTEGER)
+        _check_number("limit", limit, 1, PAGE_EVENTS_MAX)
+        return await self._read(reading.events, keys, after_seq, limit)
+
+    async def contents(self, session_id: str, run_id: str, digests: Iterable[str]) -> dict[str, ContentView]:
+        """Those of the run's contents that have these digests, by digest; `RunNotFound` as for `trace`."""
+        return await self._read(reading.contents, reading.keys_of(session_id, run_id), frozenset(digests))
+
+    async def salts(self, session_id: str, run_id: str, digests: Iterable[str]) -> dict[str, bytes]:
+        """The salts of the digests, of those contents that were not erased; `RunNotFound` as for `trace`."""
+        return await self._read(reading.salts, reading.keys_of(session_id, run_id), frozenset(digests))
+
+    async def system_events(self, after_seq: int = 0, limit: int = 200) -> list[RecordedEvent]:
+        """What was decided about the ledger itself after a position of that stream, in order (SPEC D2)."""
+        _check_number("after_seq", after_seq, 0, MAX_SAFE_INTEGER)
+        _check_number("limit", limit, 1, PAGE_EVENTS_MAX)
+        return await self._read(reading.system_events, after_seq, limit)
+
+    def follow(
+        self, after: int | None = None, *, run: tuple[str, str] | None = None, session: str | None = None
+    ) -> Follower:
+        """Every event after that place of the public order, once and in order, waiting for those to come (SPEC E8).
+
+        Iterate over it: `async for leaf_index, event in reader.follow(): ...`; None is the beginning. `run`, a session
+        and a run id, or `session` picks out theirs. `AheadOfLog` where the log ends before `after`.
+        """
+        if after is not None:
+            _check_number("after", after, START, MAX_SAFE_INTEGER)
+        return Follower(self._following, Wanted.of(run, session), START if after is None else after)
+
+    async def last_leaf(self) -> int:
+        """The place of the last event in the public order; -1 where there is none."""
+        return await self._read(last_leaf, self._reads.leaf_queries)
+
+    async def leaves(self, wanted: Wanted, after: int, limit: int) -> Leaves:
+        """As `ledger.following.following.Source`: a page of the public order."""
+        return await self._read(read_leaves, self._reads.leaf_queries, wanted, after, limit)
+
+    def tail(self) -> Tail:
+        """As `ledger.following.following.Source`."""
+        return self._reads.tail()
+
+    async def vitals(self) -> Vitals:
+        """What there is to count in the ledger at little cost."""
+        runs_open, lag = await self._read(self._count)
+        waiting = lag.unsequenced
+        return Vitals(
+            runs_open=runs_open,
+            followers=self._following.waiting_count,
+            wal_bytes=self._reads.wal_bytes(),
+            last_leaf=lag.last_leaf,
+            unsequenced=None if waiting is None else waiting.count,
+            unsequenced_s=None if waiting is None else waiting.age_s(self._clock.now_us()),
+            follower_lags=lag.followers,
+        )
+
+    async def unsequenced(self) -> int:
+        """How many events were committed and have no place in the public order yet; on a file there are none."""
+        waiting = await self._read(self._reads.unsequenced)
+        return 0 if waiting is None else waiting.count
+
+    async def on_tree(self, look: Callable[[StoredTree], T]) -> T:
+        """Do it with the Merkle tree and the checkpoints of one moment (SPEC E9)."""
+        return await self.in_one_moment(lambda connection, queries: look(StoredTree(connection, queries)))
+
+    async def in_one_moment(self, work: Callable[[sa.Connection, LeafQueries], T]) -> T:
+        """Do it in one transaction that cannot write; on PostgreSQL in this loop, which waits."""
+        return await self._read(lambda connection: work(connection, self._reads.leaf_queries))
+
+    async def ledger_id(self) -> str:
+        """The permanent id of the ledger."""
+        return await self._read(reading.ledger_id)
+
+    async def erased_runs(self, after: tuple[str, int] = ("", 0), limit: int = 200) -> list[tuple[str, int, str]]:
+        """Runs of which content was erased, at which position each says so, and the erasure; in order of streams."""
+        _check_number("limit", limit, 1, PAGE_EVENTS_MAX)
+        return await self._read(reading.erased_runs, after, limit)
+
+    async def examine(self, work: Callable[[sa.Connection, LeafQueries], T]) -> T:
+        """Do it in one transaction, for who reads in a way of his own; the queries say what the public order is."""
+        return await self._read(work, self._reads.leaf_queries)
+
+    async def close(self) -> None:
+        """Let go of the ledger, once the reads under way have ended; whoever reads later gets `LedgerUnreadable`."""
+        self._is_closed = True
+        await self._following.close()
+        if self._under_way:
+            await asyncio.wait(self._under_way)
+        await self._reads.close()
+
+    async def __aenter__(self) -> LedgerReader:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def _count(self, connection: sa.Connection) -> tuple[int, Lag]:
+        lag = read_lag(connection, self._reads.leaf_queries, self._reads.unsequenced(connection))
+        return reading.runs_open(connection), lag
+
+    async def _read(self, read: Callable[Concatenate[sa.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        if self._is_closed:
+            raise LedgerUnreadable(self._reads.place, "was closed")
+        self._reads.check()
+        # Whoever asked may be cancelled: the read goes on to its end, or its connection would be lost in mid-air.
+        task = asyncio.create_task(self._in_transaction(read, *args, **kwargs))
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+        return await asyncio.shield(task)
+
+    async def _in_transaction(
+        self, read: Callable[Concatenate[sa.Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        try:
+            async with asyncio.timeout(WAIT_S):
+                await self._room.acquire()
+        except TimeoutError as error:
+            raise LedgerUnreadable(self._reads.place, "is read by too many at once") from error
+        try:
+            return await self._reads.read(lambda connection: read(connection, *args, **kwargs))
+        except sa.exc.DBAPIError as error:
+            raise LedgerUnreadable(self._reads.place, f"cannot be read ({error.orig})") from error
+        except OSError as error:
+            raise LedgerUnreadable(self._reads.place, f"cannot be reached ({error})") from error
+        finally:
+            self._room.release()
+
+
+async def reads_of(url: str | Path) -> Reads:
+    """Where the ledger at that address is read, once it is known to be one."""
+    # An engine is imported only where it is used: its driver may not be installed.
+    if is_postgres(url):
+        from ledger.store.postgres.reads import open_reads
+
+        return await open_reads(str(url), READS_MAX)
+    path = path_of(url)
+    await asyncio.to_thread(require_current, path)
+    return SqliteReads(path, READS_MAX)
+
+
+def _check_number(field: str, value: object, least: int, most: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise InvalidInput(field, f"must be a whole number from {least} to {most}, not {value!r}")
