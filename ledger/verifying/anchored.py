@@ -21,6 +21,7 @@ from ledger.audit.tree.tiles import Place, Tile
 from ledger.errors import LedgerUnreadable
 from ledger.following.leaves import Wanted
 from ledger.reading.reader import LedgerReader
+from ledger.reading.views import EventUnreadable
 from ledger.verifying.findings import Finding
 
 PAGE_LEAVES = 4_096
@@ -111,7 +112,7 @@ async def _since_us(reader: LedgerReader, anchored_count: int) -> int | None:
     """When the first event was recorded that no trusted checkpoint is of; None if that cannot be read."""
     try:
         rest = await reader.leaves(Wanted(), anchored_count - 1, 1)
-    except ValueError:
+    except EventUnreadable:
         return None
     return rest.events[0][1].recorded_us if rest.events else None
 

@@ -27,6 +27,7 @@ from ledger.audit.notes.notes import SigningKey
 from ledger.audit.signing.anchor import Anchor
 from ledger.audit.signing.keyring import create_key, revoke_key, rotate_key
 from ledger.audit.signing.keys import facts_of, known_keys, read_key_file, write_key_file
+from ledger.audit.signing.signing import Signer
 from ledger.audit.tree.merkle import leaf_hash, root_of
 from tests.contract.test_following import ordered, record, record_many
 from tests.ledger.scripted import ScriptedRun
@@ -266,6 +267,21 @@ async def test_a_key_is_recorded_once_and_signs_no_more_once_it_was_revoked(data
         await two.record_system(KeyRevoked, key_id=key.key_id, reason="LOST")
     with pytest.raises(RevokedKey):
         await database.open(signing=signing)
+
+
+async def test_no_checkpoint_is_of_an_event_that_takes_its_key_away(database, signing, monkeypatch):
+    confirm = Signer._confirm_known
+    async with await database.open(signing=signing) as ledger, await database.open() as other:
+        first = await ledger.checkpoint()
+
+        async def revoked_meanwhile(self, on_progress):
+            await other.record_system(KeyRevoked, key_id=KEY.verifier.key_id, reason="LOST")
+            return await confirm(self, on_progress)
+
+        monkeypatch.setattr(Signer, "_confirm_known", revoked_meanwhile)
+        with pytest.raises(RevokedKey):
+            await ledger.checkpoint()
+        assert (await stored(ledger)).size == first.claim.size
 
 
 @pytest.mark.parametrize("said", [KeyRevoked, KeyRotated])

@@ -74,7 +74,7 @@ async def test_reading_a_long_run_needs_memory_for_one_page_and_not_for_the_run(
 
         await peak_bytes(runs[SHORT])  # what is made once, and remembered
         long_bytes, short_bytes = await peak_bytes(runs[LONG]), await peak_bytes(runs[SHORT])
-        assert long_bytes < 2 * short_bytes  # and is ten times as long
+        assert long_bytes < 3 * short_bytes  # and is ten times as long
 
 
 @pytest.mark.parametrize("read", ["tools", "steps", "overview"])

@@ -143,7 +143,7 @@ class Checkpoints:
         try:
             await _all_placed(self._reader)
             signer = await self._signer_now(self._reader)
-            checkpoint = await signer.sign(on_progress)
+            checkpoint = await signer.sign(self._require_usable, on_progress)
         except Exception as error:
             code = str(getattr(error, "code", "internal_error"))
             self._counted.refused[code] = self._counted.refused.get(code, 0) + 1
@@ -170,6 +170,11 @@ class Checkpoints:
             anchor = None if self._signing.anchor is None else Anchor(Path(self._signing.anchor))
             self._signer = Signer(reader, self._store, self._key, origins, anchor, self._clock)
         return self._signer
+
+    async def _require_usable(self) -> None:
+        assert self._reader is not None
+        await self._history.read_on(self._reader)
+        self._history.require_usable(self._key.verifier.key_id)
 
     def _origins(self) -> list[str]:
         return self._history.origins_of(self._signing.origin or self._key.name)

@@ -7,7 +7,7 @@ checkpoint never rests on what was stored of the tree. Nothing is given out befo
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,6 +57,10 @@ class Signing:
         return self.key if isinstance(self.key, SigningKey) else read_key_file(Path(self.key))
 
 
+Allowance = Callable[[], Awaitable[None]]
+"""Raises where the key may sign nothing any more."""
+
+
 class Signer:
     """Signs checkpoints of one ledger, one at a time."""
 
@@ -82,8 +86,10 @@ class Signer:
         self._is_first = True
         self._turn = asyncio.Lock()
 
-    async def sign(self, on_progress: Progress = lambda _done, _of: None) -> StoredCheckpoint:
+    async def sign(self, may_sign: Allowance, on_progress: Progress = lambda _done, _of: None) -> StoredCheckpoint:
         """A checkpoint of all events that have their place; the one there is where nothing has come since.
+
+        `may_sign` is asked once it is known of which events: none is signed that takes the key away.
 
         Raises `InconsistentLog` or `DamagedTree`, and then nothing was signed; `LedgerUnavailable` or `AnchorError`
         if it could not be stored.
@@ -91,6 +97,7 @@ class Signer:
         async with self._turn:
             latest = await self._confirm_known(on_progress)
             await self._extend(await self._reader.on_tree(lambda tree: tree.size()), on_progress)
+            await may_sign()
             if self._anchor is None:
                 return await self._sign_now(latest, None)
             # Of two copies of the log, the second to come sees what the first has anchored.
