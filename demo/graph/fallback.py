@@ -5,9 +5,11 @@ from collections.abc import Sequence
 from demo.rules.findings import MARKS, findings
 from demo.rules.results import Result
 
+MODEL_FAILED = "MODEL_FAILED"
+NO_EVIDENCE = "NO_EVIDENCE"
 WHY = {
-    "MODEL_FAILED": "The model did not answer, so this is what the tools returned, without a diagnosis.",
-    "NO_EVIDENCE": "No evidence was found that answers the question. This is the state of the machine as a whole.",
+    MODEL_FAILED: "The model did not answer, so this is what the tools returned, without a diagnosis.",
+    NO_EVIDENCE: "No evidence was found that answers the question. This is the state of the machine as a whole.",
 }
 
 

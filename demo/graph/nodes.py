@@ -3,7 +3,7 @@
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from demo.bounds import EVIDENCE_REPAIRS_MAX
-from demo.graph.fallback import plain_answer
+from demo.graph.fallback import MODEL_FAILED, NO_EVIDENCE, plain_answer
 from demo.graph.state import (
     COMPOSER,
     EVIDENCE_GUARD,
@@ -23,8 +23,6 @@ from demo.rules.results import parse_result
 from harness import OperationKind, RunContext
 from harness.adapters.openai import ToolCall
 
-MODEL_FAILED = "MODEL_FAILED"
-NO_EVIDENCE = "NO_EVIDENCE"
 RELEVANT = "RELEVANT"
 
 

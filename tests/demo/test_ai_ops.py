@@ -7,8 +7,8 @@ import pytest
 from demo.ai_ops import check_machine
 from demo.text import paragraphs
 from harness import RunEnded
-from tests.demo.chats import of_type
-from tests.demo.scripted_model import answering
+from tests.demo.chats import of_type, transitions
+from tests.demo.scripted_model import answering, calls, failing, failing_from
 
 
 async def check(agent, question=None):
@@ -47,8 +47,27 @@ async def test_a_check_measures_searches_and_is_evaluated_by_rules(chatting, jou
     assert evaluation["verdict"] == "PASS", evaluation
 
 
-async def test_a_check_without_a_model_fails_and_says_so(chatting, journal):
-    async with chatting(answering(lambda request: 503)) as agent:
+@pytest.mark.parametrize("model", [failing_from("answer"), failing(0, 503)], ids=["reporter", "inspector"])
+async def test_a_check_whose_model_goes_away_reports_what_the_tools_returned(chatting, journal, model):  # R11
+    async with chatting(model) as agent:
+        first, *content, last = await check(agent)
+    report = "".join(message["data"] for message in content)
+    assert report.startswith("Degraded answer. The model did not answer")
+    assert "`/` is" in report
+    assert last == {"type": "done", "data": {"degraded": True}}
+    assert journal.state(first["runId"]).outcome == "SUCCESS"
+    assert transitions(journal, first["runId"]) == [(None, "fallback", "FALLBACK")]
+    (finished,) = of_type(journal, first["runId"], "graph.finished")
+    assert (finished.final_node, finished.reason, finished.degraded) == ("fallback", "MODEL_FAILED", True)
+
+
+def asking_in_vain(request):
+    return 503 if any(message.role == "tool" for message in request.messages) else calls(("shell", {}))
+
+
+@pytest.mark.parametrize("answer", [lambda request: 503, asking_in_vain], ids=["no tool called", "no tool worked"])
+async def test_a_check_that_found_nothing_before_its_model_failed_fails_and_says_so(chatting, journal, answer):
+    async with chatting(answering(answer)) as agent:
         with pytest.raises(RunEnded) as caught:
             await check(agent)
     assert (caught.value.outcome, caught.value.reason) == ("FAILED", "MODEL_FAILED")

@@ -204,7 +204,7 @@ def test_a_check_streams_metadata_then_content_then_done(app):  # SPEC R7
     assert set(first) == {"type", "sessionId", "runId"}
     assert (first["type"], first["sessionId"]) == ("metadata", "ops-1")
     assert {message["type"] for message in content} == {"content"}
-    assert last == {"type": "done", "data": None}
+    assert last == {"type": "done", "data": {"degraded": False}}
     trace = app.trace(first)
     assert (trace["run"]["agentFlow"], trace["run"]["status"]) == ("AI_OPS", "SUCCESS")
     assert trace["answer"] == "".join(message["data"] for message in content)

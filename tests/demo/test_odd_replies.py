@@ -66,12 +66,15 @@ class TestWithoutText:
         assert answer.degraded
         assert answer.text.startswith("Degraded answer.")
 
-    @pytest.mark.parametrize("question", ["What is swap?", None])
-    async def test_a_simple_chat_and_a_check_fail(self, chatting, journal, message, question):
-        task = "chat" if question else "answer"
-        async with chatting(altered(task, **message)) as agent:
+    async def test_a_check_reports_what_the_tools_returned(self, chatting, message):
+        async with chatting(altered("answer", **message)) as agent:
+            _, *_, last = await check(agent)
+        assert last["data"] == {"degraded": True}
+
+    async def test_a_simple_chat_fails(self, chatting, journal, message):
+        async with chatting(altered("chat", **message)) as agent:
             with pytest.raises(RunEnded) as caught:
-                await (ask(agent, question) if question else check(agent))
+                await ask(agent, "What is swap?")
         assert (caught.value.outcome, caught.value.reason) == ("FAILED", "MODEL_FAILED")
         assert of_type(journal, caught.value.run_id, "attempt.failed")[-1].failure == "MALFORMED_REPLY"
         assert of_type(journal, caught.value.run_id, "answer.recorded") == []

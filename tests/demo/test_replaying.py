@@ -21,7 +21,7 @@ from ledger import Ledger
 from tests.demo.apps import app_served
 from tests.demo.chats import DISKS, limits
 from tests.demo.conftest import offline_model
-from tests.demo.scripted_model import answering, failing, with_faults
+from tests.demo.scripted_model import answering, failing, failing_from, with_faults
 from tests.demo.test_disconnect import CHAT_BODY, send, wait_for
 
 
@@ -91,6 +91,7 @@ SCENARIOS = {
     "a judge that is tried again": ([chat()], {"open_model": failing(0, 0, 0, 0, 500)}, ["SUCCESS"]),
     "a judge that refuses": ([chat()], {"open_model": with_faults(refusing_to_judge)}, ["SUCCESS"]),
     "a model that is away": ([chat(), check], {"is_away": True}, ["SUCCESS", "FAILED"]),
+    "a report that nobody writes": ([check], {"open_model": failing_from("answer")}, ["SUCCESS"]),
     "a client that leaves": ([leave], {"open_model": SLOW}, ["CANCELLED"]),
     "a request to cancel": ([cancel], {"open_model": SLOW}, ["CANCELLED"]),
     "a deadline": ([chat()], {"open_model": SLOW, "timeout_s": 0.4}, ["TIMED_OUT"]),
