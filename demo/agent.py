@@ -3,7 +3,7 @@
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from demo.bounds import CHAT_LIMITS, CHAT_TIMEOUT_S
@@ -11,7 +11,7 @@ from demo.errors import DemoError
 from demo.graph.build import Graph
 from demo.memory import Memory
 from demo.model import Trip
-from demo.tools import Sources
+from demo.tools import Sources, tools_for
 from harness import Harness, HarnessError, Limits, Outcome, RunContext, RunEnded, TerminationNotRecorded
 from harness.adapters.asgi import Receive, stop_on_disconnect
 from harness.adapters.openai import Chat
@@ -51,6 +51,13 @@ class Agent:
         """The means to do the run's work."""
         return Trip(run, self.harness, self.chat, self.sources)
 
+    def _limits(self) -> Limits:
+        """Those of the tools that are offered, and of everything else: what is not there needs no limit of its own."""
+        offered = {tool.name for tool in tools_for(self.sources)}
+        return replace(
+            self.limits, per_tool={name: limit for name, limit in self.limits.per_tool.items() if name in offered}
+        )
+
     @asynccontextmanager
     async def run(
         self,
@@ -73,7 +80,7 @@ class Agent:
                 agent=f"{AGENT_NAME}@{AGENT_VERSION}",
                 flow=flow,
                 labels={**self.sources.labels, **(labels or {})},
-                limits=self.limits,
+                limits=self._limits(),
                 timeout_s=self.timeout_s,
             ) as run:
                 try:

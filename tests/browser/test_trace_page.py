@@ -1,8 +1,10 @@
 """The trace page in headless Chromium."""
 
+import re
 from importlib.resources import files
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.viewer.example_runs import LIMITS
 from tests.viewer.fake_run import FakeRun, content
@@ -38,8 +40,8 @@ def test_the_page_is_complete_without_javascript(watch):
     page.locator("#tool-2 summary").first.click()
     assert page.locator("#tool-2-output").is_visible()
     page.locator("#e5 td a").click()
-    assert page.url.endswith("&event=5#e5")
-    assert page.locator(".inspector h2").inner_text() == "Event 5"
+    expect(page).to_have_url(re.compile("&event=5#e5$"))
+    expect(page.locator(".inspector h2")).to_have_text("Event 5")
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -104,7 +106,7 @@ def test_nested_scopes_stand_in_their_node_each_deeper_than_what_it_lies_in(watc
     assert lefts[3] == lefts[0]
     assert page.locator(".tl-scope.exhausted").count() == 1
     page.locator(".tl-scope.exhausted a").click()
-    assert page.locator(".inspector .kind").inner_text() == "scope.exhausted"
+    expect(page.locator(".inspector .kind")).to_have_text("scope.exhausted")
 
 
 def test_a_phone_shows_the_whole_of_a_scopes_limits(watch):  # D5
