@@ -10,7 +10,7 @@ from harness.journal import Journal, Recorded, Submission
 from ledger.append.deciding import Draft
 from ledger.audit.signing.store import TreeStore
 from ledger.erasing.erasing import ErasingStore
-from ledger.following.followers import Checkpoints
+from ledger.following.followers import FollowerPlaces
 from ledger.measures import Measures
 from ledger.reading.reader import LedgerReader
 from ledger.rebuild import RebuildReport
@@ -48,7 +48,7 @@ class Engine(Protocol):
     def reader(self) -> LedgerReader: ...
 
     @property
-    def checkpoints(self) -> Checkpoints: ...
+    def follower_places(self) -> FollowerPlaces: ...
 
     @property
     def tree(self) -> TreeStore: ...

@@ -120,7 +120,7 @@ class Ledger(Forgetting, Proving):
     @property
     def followers(self) -> Followers:
         """Named followers, which go on where they were, in whatever process (SPEC E8)."""
-        return Followers(self._engine.checkpoints, self._engine.reader)
+        return Followers(self._engine.follower_places, self._engine.reader)
 
     async def open_session(self, session_id: str) -> None:
         """See to it that the session exists."""

@@ -22,6 +22,7 @@ from ledger import schema
 from ledger.errors import RunUnreadable, SessionUnreadable
 from ledger.projections.rows import SessionShare
 from ledger.stored_events import events_of
+from ledger.words.text import first_line
 
 PAGE_STREAMS = 500
 PROJECTIONS = (
@@ -140,7 +141,7 @@ def openings(session_id: str, bodies: Iterable[bytes]) -> list[SessionShare]:
             if event.type == "session.opened"
         ]
     except ValueError as error:
-        raise SessionUnreadable(session_id, str(error).partition("\n")[0]) from error
+        raise SessionUnreadable(session_id, first_line(error)) from error
 
 
 def table_of(read: str) -> str:

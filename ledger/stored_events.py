@@ -20,6 +20,10 @@ import orjson
 from harness.errors import UnknownEvent
 from harness.events import EVENT_TYPES, Event, parse_event
 
+CONTENT_NAMES = ("answer", "comment", "error", "input", "output", "query", "rationale")
+"""What events name contents of their stream as: by digest (`input_digest`); some say whether it is stored
+(`input_stored`), and its size (`input_bytes`)."""
+
 
 def events_of(bodies: Iterable[bytes]) -> list[Event]:
     """What can be read of the bodies as of events: their fields, but nothing else that models can do.

@@ -57,6 +57,10 @@ class SentRequests:
                 raise stopped(error) from None
             return recorded
 
+    def pass_over(self, count: int) -> None:
+        """Have so many counted that are not seen here: those of an operation that is executed again send nothing."""
+        self._count = count
+
     def _is_at_work(self) -> bool:
         """Whether the operation is not known to have come to its end; one that was abandoned may be at work."""
         state, attempt_id = self._accounts.live.state, self._stamp["attempt_id"]

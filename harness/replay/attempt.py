@@ -86,7 +86,7 @@ class ReplayedAttempt(Attempt):
         sent = None if self.within is None else self.within.sent
         if sent is None:
             return False
-        sent._count = detected.request - 1
+        sent.pass_over(detected.request - 1)
         try:
             sent.add(ends_run=ends_run)
         except Interrupted as stopped:

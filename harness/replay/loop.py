@@ -81,11 +81,7 @@ class _Selector(selectors.DefaultSelector):
         # The loop's own waker is one; whatever else is open in it may bring something.
         if len(self.get_map()) > 1 and (ready := super().select(min(timeout or self._quiet_s, self._quiet_s))):
             return ready
-        if (
-            timeout is not None
-            and self._skips < SKIPS_MAX
-            and self._prompter.is_patient(self._loop.skipped_s + timeout)
-        ):
+        if timeout is not None and self._may_skip(timeout):
             self._skips += 1
             self._loop.skipped_s += timeout
             return []

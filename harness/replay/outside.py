@@ -15,6 +15,8 @@ from harness.events import REQUESTABLE, Event
 from harness.live.run import LiveRun
 from harness.replay.record import Record
 
+TERMINATION = "termination/run/1/1"
+"""Where a run ends."""
 AT_ONCE = REQUESTABLE | {"DEADLINE_EXCEEDED"}
 """Signals that may come between any two steps of the code; all others follow from what a boundary did."""
 
@@ -66,7 +68,7 @@ class Outside:
 
     def ended(self, live: LiveRun) -> RunEnded:
         """What refused work was told, once the run had been told to stop."""
-        end = self._record.only(e.RunTerminated, "termination/run/1/1")
+        end = self._record.only(e.RunTerminated, TERMINATION)
         if live.termination is not None or end is None:
             return live.ended()
         return RunEnded(
@@ -80,7 +82,7 @@ class Outside:
         )
 
     def _excess(self) -> Excess | None:
-        end = self._record.only(e.RunTerminated, "termination/run/1/1")
+        end = self._record.only(e.RunTerminated, TERMINATION)
         if end is None or end.resource is None or end.used is None or end.limit is None:
             return None
         return Excess(end.resource, end.used, end.limit)

@@ -9,6 +9,7 @@ from ledger.projections.changes import Changes
 from ledger.projections.fold import project_all
 from ledger.projections.run import RunProjection
 from ledger.stored_events import events_of
+from ledger.words.text import first_line
 
 PAGE_EVENTS = 500
 """Events of a stream fetched and folded at once."""
@@ -21,4 +22,4 @@ def fold(run_id: str, run: RunProjection | None, bodies: Iterable[bytes]) -> tup
         return project_all(run, events_of(bodies), changes), changes
     except Exception as error:
         # Bytes that are no event, or events in an order that this program's rules do not know.
-        raise RunUnreadable(run_id, str(error).partition("\n")[0]) from error
+        raise RunUnreadable(run_id, first_line(error)) from error

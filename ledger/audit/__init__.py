@@ -1,1 +1,1 @@
-"""What an outsider can check: a Merkle tree over the log, signed checkpoints of it, and proofs."""
+"""What an auditor does with a record: carry it away and check it, walk through it, compare runs, report on a period."""

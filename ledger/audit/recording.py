@@ -10,6 +10,7 @@ from harness.events import Event, parse_event
 from harness.recording import Recording
 from ledger.errors import RunUnreadable
 from ledger.reading.reader import LedgerReader
+from ledger.words.text import first_line
 
 PAGE_EVENTS = 1_000
 """Events read at once."""
@@ -33,7 +34,7 @@ async def read_recording(reader: LedgerReader, session_id: str, run_id: str) -> 
         try:
             events += [parse_event(dict(event.fields)) for event in page]
         except (UnknownEvent, ValueError) as error:
-            raise RunUnreadable(run_id, str(error)) from error
+            raise RunUnreadable(run_id, first_line(error)) from error
     digests = {digest for event in events for digest in _digests(event)}
     salts = await reader.salts(session_id, run_id, digests)
     views = await reader.contents(session_id, run_id, digests)

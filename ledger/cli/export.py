@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import click
 
-from harness.errors import InvalidInput
 from ledger.audit.exporting.exporting import Exported, Vouched, export_period, export_run
-from ledger.audit.notes.checkpoint import SignedCheckpoint
 from ledger.audit.notes.notes import VerifierKey
+from ledger.audit.signing.kept import read_keys, read_note
 from ledger.audit.signing.keyring import default_key_path, public_keys
 from ledger.audit.signing.signing import Signing
 from ledger.cli.common import command, db_option, json_option, keys_of, open_existing, print_json, progress
 from ledger.cli.key import anchor_option, key_option
-from ledger.cli.verify_bundle import as_dictionary, file_argument, lines_of, read_keys, text_of
+from ledger.cli.verify_bundle import as_dictionary, file_argument, lines_of
 from ledger.store.place import is_postgres, path_of
+from ledger.words.times import moment_us
 
 
 @click.command()
@@ -56,7 +55,7 @@ async def export(
         raise click.UsageError("name a run as SESSION/RUN, or a period with --from and --to")
     ids = None if run is None else keys_of(run)
     times = None if ids is not None else (moment_us("from", first or ""), moment_us("to", end or ""))
-    kept = None if kept_file is None else SignedCheckpoint(text_of(kept_file))
+    kept = None if kept_file is None else read_note(kept_file)
     with progress("exporting", as_json) as on_progress:
         keys, origin = await _keys(db, key_file, anchor, public_key, origin)
         vouched = Vouched(keys=keys, origin=origin, kept=kept)
@@ -68,19 +67,6 @@ async def export(
             assert times is not None
             made = await export_period(db, output, *times, vouched=vouched, on_progress=on_progress)
     _say(made, keys, as_json)
-
-
-def moment_us(field: str, text: str) -> int:
-    """A day's beginning in UTC, or an RFC 3339 time, in microseconds; `InvalidInput` for anything else."""
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise InvalidInput(field, f"must be a day or an RFC 3339 time, not {text[:40]!r}") from error
-    if moment.tzinfo is None:
-        if len(text) != len("2026-12-01"):
-            raise InvalidInput(field, "must say its offset from UTC, such as Z or +01:00")
-        moment = moment.replace(tzinfo=UTC)
-    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
 
 
 async def _keys(

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from ledger.audit.notes.checkpoint import Checkpoint
+from ledger.audit.signing.kept import read_anchor, read_keys, read_note
 from ledger.cli.common import (
     EXIT_NOT_FOUND,
     command,
@@ -21,7 +22,6 @@ from ledger.cli.common import (
 from ledger.verifying import VerifyReport, cores
 from ledger.verifying import verify as verify_ledger
 from ledger.verifying import verify_run as verify_one
-from ledger.verifying.anchored import read_anchor, read_checkpoint, read_keys
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 WIDTH = 400
@@ -79,7 +79,7 @@ def _trusted(
     if key is None:
         raise click.UsageError("say with --key whose signature it must bear")
     keys = read_keys(key)
-    kept = [] if checkpoint is None else [read_checkpoint(checkpoint, keys)]
+    kept = [] if checkpoint is None else [read_note(checkpoint).open(keys)]
     return kept if anchor is None else [*kept, *read_anchor(anchor, keys, origin)]
 
 

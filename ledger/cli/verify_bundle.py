@@ -7,13 +7,11 @@ from pathlib import Path
 
 import click
 
-from ledger.audit.bundle.errors import InvalidBundle
 from ledger.audit.bundle.manifest import PeriodManifest, RunManifest
 from ledger.audit.bundle.report import BundleReport, PeriodRun
 from ledger.audit.bundle.verifying import verify_bundle as verify_file
-from ledger.audit.errors import InvalidKey
-from ledger.audit.notes.checkpoint import SignedCheckpoint
-from ledger.audit.notes.notes import MAX_NOTE_BYTES, VerifierKey
+from ledger.audit.notes.notes import VerifierKey
+from ledger.audit.signing.kept import read_keys, read_note
 from ledger.cli.common import EXIT_NOT_FOUND, command, fail, json_option, one_line, print_json, progress, table, when
 
 LOST = "HARNESS_LOST"
@@ -43,7 +41,7 @@ async def verify_bundle(
 ) -> None:
     """Check everything that a bundle claims, offline; exit code 1 names the first thing that is not so."""
     keys = [] if key_file is None else read_keys(key_file)
-    checkpoint = None if checkpoint_file is None else SignedCheckpoint(text_of(checkpoint_file))
+    checkpoint = None if checkpoint_file is None else read_note(checkpoint_file)
     with progress("verifying", as_json) as on_progress:
         report = verify_file(file, keys, checkpoint, on_progress, prove)
     if prove is not None and report.is_right:
@@ -56,14 +54,6 @@ async def verify_bundle(
         click.echo("\n".join(lines_of(report, with_runs=with_runs)))
     if not report.is_right:
         raise click.exceptions.Exit(EXIT_NOT_FOUND)
-
-
-def read_keys(path: Path) -> list[VerifierKey]:
-    """The public keys in a file, one on each line; `InvalidKey` if there is none."""
-    keys = [VerifierKey.parse(line) for line in text_of(path).splitlines() if line.strip()]
-    if not keys:
-        raise InvalidKey(f"is missing: {path} has none")
-    return keys
 
 
 def as_dictionary(report: BundleReport) -> dict[str, object]:
@@ -161,12 +151,3 @@ def _table_of(runs: tuple[PeriodRun, ...]) -> str:
         said = [run.outcome or "-", run.reason or "-", str(run.event_count)]
         rows.append([f"{run.session_id}/{run.run_id}", *times, *said])
     return table(rows, indent="          ")
-
-
-def text_of(path: Path) -> str:
-    """What is in a file that should be a note or keys; no more of it is read than those can have."""
-    try:
-        with path.open(encoding="utf-8") as file:
-            return file.read(MAX_NOTE_BYTES + 1)
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidBundle(f"cannot be checked against {path}, which cannot be read") from error

@@ -22,20 +22,20 @@ OnConnection = Callable[[Any], Any]
 ENDED = "has ended the transaction, so what it wrote and the follower's place are not one"
 
 
-class Checkpoint(NamedTuple):
+class FollowerPlace(NamedTuple):
     """How far a named follower has come, of what it wants."""
 
     place: int
     wanted: Wanted
 
 
-class Checkpoints(Protocol):
+class FollowerPlaces(Protocol):
     """Where the places of named followers are stored."""
 
-    async def all(self) -> dict[str, Checkpoint]:
+    async def all(self) -> dict[str, FollowerPlace]:
         """Each by name."""
 
-    async def advance(self, name: str, before: int, after: Checkpoint, write: OnConnection | None) -> bool:
+    async def advance(self, name: str, before: int, after: FollowerPlace, write: OnConnection | None) -> bool:
         """Store the place, together with what `write` does on the connection; False if the last one is not `before`.
 
         What `write` raises goes on unchanged, and then nothing is stored.
@@ -48,8 +48,8 @@ class Checkpoints(Protocol):
 class Followers:
     """The named followers of an open ledger."""
 
-    def __init__(self, checkpoints: Checkpoints, reader: LedgerReader) -> None:
-        self._checkpoints = checkpoints
+    def __init__(self, places: FollowerPlaces, reader: LedgerReader) -> None:
+        self._places = places
         self._reader = reader
 
     async def apply(
@@ -78,11 +78,11 @@ class Followers:
 
     async def places(self) -> dict[str, int]:
         """How far each named follower has come: the place of the last event that it has done with."""
-        return {name: checkpoint.place for name, checkpoint in (await self._checkpoints.all()).items()}
+        return {name: stored.place for name, stored in (await self._places.all()).items()}
 
     async def forget(self, name: str) -> bool:
         """Let the follower of that name begin anew when it is next started; False if there is none."""
-        return await self._checkpoints.forget(check_name("name", name))
+        return await self._places.forget(check_name("name", name))
 
     async def _go_on(
         self,
@@ -101,14 +101,14 @@ class Followers:
             if send is not None:
                 await send(page)
             on_connection = None if write is None else partial(_write, write, page)
-            after = Checkpoint(follower.position, wanted)
-            if not await self._checkpoints.advance(name, before, after, on_connection):
+            after = FollowerPlace(follower.position, wanted)
+            if not await self._places.advance(name, before, after, on_connection):
                 # Another has come forward under that name.
                 follower = await self._resume(name, run, session)
 
     async def _resume(self, name: str, run: tuple[str, str] | None, session: str | None) -> Follower:
         wanted = Wanted.of(run, session)
-        last = (await self._checkpoints.all()).get(name, Checkpoint(START, wanted))
+        last = (await self._places.all()).get(name, FollowerPlace(START, wanted))
         if last.wanted != wanted:
             raise InvalidInput("name", f"{name} follows {last.wanted}, not {wanted}: forget it, or take another name")
         return self._reader.follow(last.place, run=run, session=session)

@@ -53,7 +53,7 @@ class SqliteEngine:
     bell: Bell
 
     @property
-    def checkpoints(self) -> SqliteFollowers:
+    def follower_places(self) -> SqliteFollowers:
         return SqliteFollowers(self._run)
 
     @property

@@ -11,7 +11,7 @@ from typing import Any
 
 from harness.errors import InvalidInput
 from ledger.errors import LedgerError
-from ledger.following.followers import ENDED, Checkpoint, OnConnection
+from ledger.following.followers import ENDED, FollowerPlace, OnConnection
 from ledger.following.leaves import START, Wanted
 from ledger.schema import metadata
 from ledger.store.batch import Batch
@@ -43,16 +43,16 @@ class _Raised(LedgerError):
 
 
 class SqliteFollowers:
-    """A `ledger.followers.Checkpoints`."""
+    """A `ledger.following.followers.FollowerPlaces`."""
 
     def __init__(self, run: Runner) -> None:
         self._run = run
 
-    async def all(self) -> dict[str, Checkpoint]:
+    async def all(self) -> dict[str, FollowerPlace]:
         rows = await self._run(lambda batch: batch.connection.execute(PLACES).fetchall())
-        return {name: Checkpoint(place, Wanted(*wanted)) for name, place, *wanted in rows}
+        return {name: FollowerPlace(place, Wanted(*wanted)) for name, place, *wanted in rows}
 
-    async def advance(self, name: str, before: int, after: Checkpoint, write: OnConnection | None) -> bool:
+    async def advance(self, name: str, before: int, after: FollowerPlace, write: OnConnection | None) -> bool:
         try:
             return bool(await self._run(partial(_advance, name, before, after, write)))
         except _Raised as raised:
@@ -62,7 +62,7 @@ class SqliteFollowers:
         return bool(await self._run(lambda batch: batch.connection.execute(FORGET, (name,)).rowcount))
 
 
-def _advance(name: str, before: int, after: Checkpoint, write: OnConnection | None, batch: Batch) -> bool:
+def _advance(name: str, before: int, after: FollowerPlace, write: OnConnection | None, batch: Batch) -> bool:
     row = batch.connection.execute(PLACE, (name,)).fetchone()
     if before != (START if row is None else row[0]):
         return False

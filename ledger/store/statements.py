@@ -1,4 +1,4 @@
-"""Every statement that writes, by name; SQLite compiles each once."""
+"""Statements of SQLite that its writer runs, or that several modules share, by name; SQLite compiles each once."""
 
 from __future__ import annotations
 

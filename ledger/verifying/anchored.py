@@ -7,24 +7,22 @@ one, cut the log, or wrote all of it anew under another key, cannot have made th
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from ledger.audit.errors import InvalidCheckpoint, InvalidNote
-from ledger.audit.notes.checkpoint import Checkpoint, SignedCheckpoint
-from ledger.audit.notes.notes import ID_BYTES, MAX_NOTE_BYTES, VerifierKey, split_note
-from ledger.audit.signing.anchor import Anchor
+from ledger.audit.notes.checkpoint import Checkpoint
+from ledger.audit.notes.notes import ID_BYTES, split_note
 from ledger.audit.signing.stored import CHECKPOINTS, StoredCheckpoint
 from ledger.audit.tree.growing import GrowingTree
 from ledger.audit.tree.merkle import leaf_hash
 from ledger.audit.tree.tiles import Place, Tile
-from ledger.errors import LedgerUnreadable
 from ledger.following.leaves import Wanted
 from ledger.reading.reader import LedgerReader
 from ledger.reading.views import EventUnreadable
 from ledger.verifying.findings import Finding
 
 PAGE_LEAVES = 4_096
+"""Read and hashed at a time."""
 
 
 class Anchored(NamedTuple):
@@ -35,38 +33,6 @@ class Anchored(NamedTuple):
     """How many events, from the first of the public order on, are those that a trusted checkpoint is of."""
     since_us: int | None = None
     """When the first of the others was recorded, as far as they have a place in the public order."""
-
-
-def read_keys(path: Path) -> list[VerifierKey]:
-    """The public keys in a file, one a line; `LedgerUnreadable` or `InvalidNote` where there are none."""
-    keys = [VerifierKey.parse(line) for line in _text_of(path).splitlines() if line.strip()]
-    if not keys:
-        raise LedgerUnreadable(path, "holds no public key")
-    return keys
-
-
-def read_checkpoint(path: Path, keys: Sequence[VerifierKey]) -> Checkpoint:
-    """The checkpoint in a file, signed by one of the keys; raises as `SignedCheckpoint.open`."""
-    return SignedCheckpoint(_text_of(path)).open(keys)
-
-
-def read_anchor(path: Path, keys: Sequence[VerifierKey], origin: str | None = None) -> list[Checkpoint]:
-    """The checkpoints of an anchor file, of one log or all, that one of the keys signed.
-
-    `LedgerUnreadable` if there is none, or two of one log contradict each other.
-    """
-    found: dict[tuple[str, int], Checkpoint] = {}
-    for note in Anchor(path).notes():
-        try:
-            checkpoint = note.open(keys, origin=origin)
-        except (InvalidNote, InvalidCheckpoint):
-            continue
-        known = found.setdefault((checkpoint.origin, checkpoint.size), checkpoint)
-        if known.root != checkpoint.root:
-            raise LedgerUnreadable(path, f"holds two checkpoints of {known.size} events that contradict each other")
-    if not found:
-        raise LedgerUnreadable(path, "holds no checkpoint that one of the given keys signed")
-    return list(found.values())
 
 
 async def check_tree(reader: LedgerReader, trusted: Iterable[Checkpoint]) -> Anchored:
@@ -153,11 +119,3 @@ async def _compare(reader: LedgerReader, tiles: Sequence[Tile]) -> list[Finding]
         for tile, hashes, root in zip(tiles, stored, roots, strict=True)
         if hashes is not None and (hashes != tile.hashes or list(root) != [tile.root])
     ]
-
-
-def _text_of(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return file.read(MAX_NOTE_BYTES).decode("utf-8", "replace")
-    except OSError as error:
-        raise LedgerUnreadable(path, f"cannot be read ({error.strerror})") from error

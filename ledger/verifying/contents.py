@@ -13,6 +13,7 @@ from ledger.verifying.findings import FINDINGS_MAX, Finding, Problem
 from ledger.verifying.names import Names
 from ledger.verifying.saying import Said, Unknown
 from ledger.verifying.taken import Taken, Word
+from ledger.words.text import first_line
 
 ERASED = "content.erased"
 
@@ -118,5 +119,5 @@ def _problem_of(row: ContentRow) -> str | None:
         if content_digest(row.salt, Content(data, row.media_type)) != row.digest:
             return "is not what its digest is of"
     except (DamagedContent, TypeError, ValueError) as error:
-        return f"cannot be read ({str(error).partition(chr(10))[0]})"
+        return f"cannot be read ({first_line(error)})"
     return None

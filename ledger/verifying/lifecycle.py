@@ -21,6 +21,7 @@ from ledger.projections.rows import SessionShare
 from ledger.projections.run import RunProjection
 from ledger.verifying.findings import Finding, Problem
 from ledger.verifying.saying import Said, Unknown
+from ledger.words.text import first_line
 
 TOKENS = ("input_tokens", "output_tokens")
 SENSELESS = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, AssertionError)
@@ -54,7 +55,7 @@ class Lifecycle:
         except IllegalEvent as error:
             self._found("event_out_of_place", str(error))
         except SENSELESS as error:
-            self._found("event_unreadable", str(error).partition("\n")[0])
+            self._found("event_unreadable", first_line(error))
         return changes
 
     def owner_finding(self) -> Finding | None:

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from harness.events import EVENT_TYPES
+from ledger.stored_events import CONTENT_NAMES
 from ledger.verifying.rows import use
 from ledger.verifying.saying import Said
 
 IN_MEMORY_MAX = 5_000
-CONTENTS = ("input", "output", "error", "query", "answer", "comment", "rationale")
-"""What bodies name a content of the same stream as, by its digest; some say whether it is stored, and its size."""
 ALWAYS_STORED = ("comment", "rationale")
 """Texts of annotations, of which no event says so."""
 CREATE = (
@@ -94,7 +93,7 @@ class Names:
         self._few.clear()
 
 
-_ALL = tuple((f"{name}_digest", f"{name}_stored", f"{name}_bytes", name in ALWAYS_STORED) for name in CONTENTS)
+_ALL = tuple((f"{name}_digest", f"{name}_stored", f"{name}_bytes", name in ALWAYS_STORED) for name in CONTENT_NAMES)
 _NAMED_BY = {
     event_type: tuple(fields for fields in _ALL if fields[0] in model.model_fields)
     for event_type, model in EVENT_TYPES.items()

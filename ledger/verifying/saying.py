@@ -12,6 +12,7 @@ from harness.events import Event
 from ledger.stored_events import events_of
 from ledger.verifying.findings import Problem
 from ledger.verifying.form import check_form
+from ledger.words.text import first_line
 
 
 class Unknown(SimpleNamespace):
@@ -42,6 +43,6 @@ def read_events(bodies: Sequence[bytes], found: Callable[[Problem, str, int], No
                 check_form(event, body)
             said += known or [Unknown(**orjson.loads(body))]
         except (ValueError, TypeError) as error:
-            found("event_unreadable", str(error).partition("\n")[0], seq)
+            found("event_unreadable", first_line(error), seq)
             break
     return said

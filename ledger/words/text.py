@@ -35,6 +35,11 @@ def shorten(text: str, length_max: int) -> str:
     return line if len(line) <= length_max and len(text) <= length_max * 4 else line[: length_max - 1].rstrip() + "…"
 
 
+def first_line(error: BaseException) -> str:
+    """What an error says, without the lines below, in which some go on about it."""
+    return str(error).partition("\n")[0]
+
+
 def mark(character: str) -> str:
     """What stands for such a character: `‹ESC›`, `‹U+202E›`."""
     point = ord(character)

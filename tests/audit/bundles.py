@@ -18,14 +18,15 @@ from ledger.audit.bundle import limits
 from ledger.audit.bundle import manifest as names
 from ledger.audit.bundle.contents import ContentEntry
 from ledger.audit.bundle.event_lines import EventLine, head_line
-from ledger.audit.bundle.making import Anchor, BundleWriter
+from ledger.audit.bundle.making import BundleWriter, SignedTree
 from ledger.audit.bundle.manifest import PeriodManifest, RunManifest
 from ledger.audit.bundle.reading import Archive
 from ledger.audit.bundle.writing import ArchiveWriter
 from ledger.audit.notes.checkpoint import Checkpoint
 from ledger.audit.notes.notes import SigningKey
-from ledger.audit.tree.merkle import Node, leaf_hash, root_of
+from ledger.audit.tree.merkle import Node, leaf_hash
 from ledger.bytes import body_hash, body_of, genesis_link, next_link
+from tests.audit.trees import root_of
 from tests.ledger.scripted import EPOCH_US, ScriptedRun
 
 LEDGER_ID = "ledger-1"
@@ -67,10 +68,10 @@ class MemoryLog:
         """Of the first events."""
         return Checkpoint(origin, size, root_of(leaf_hash(line.link) for _, line in self.events[:size]))
 
-    def anchor(self, size: int, earlier: int = 0, key: SigningKey = KEY) -> Anchor:
+    def signed_tree(self, size: int, earlier: int = 0, key: SigningKey = KEY) -> SignedTree:
         """What vouches for the first events."""
         signed_earlier = self.checkpoint(earlier).sign(key) if earlier else None
-        return Anchor(self.checkpoint(size).sign(key), [key.verifier], self.read, signed_earlier)
+        return SignedTree(self.checkpoint(size).sign(key), [key.verifier], self.read, signed_earlier)
 
 
 def three_runs(writer: str = "w") -> MemoryLog:
@@ -84,7 +85,7 @@ def three_runs(writer: str = "w") -> MemoryLog:
     return log
 
 
-def write_run(path: Path, log: MemoryLog, run_id: str = "run-2", anchor: Anchor | None = None, **fields: str) -> Path:
+def write_run(path: Path, log: MemoryLog, run_id: str = "run-2", tree: SignedTree | None = None, **fields: str) -> Path:
     """The bundle of a run."""
     stream_id, session_id = run_stream(run_id), "session-1"
     events = [line for stream, line in log.events if stream == stream_id]
@@ -99,7 +100,7 @@ def write_run(path: Path, log: MemoryLog, run_id: str = "run-2", anchor: Anchor 
         bundle.add_rows([run.row, *steps, *tools, *changes.cases.values()])
         stored = () if is_withheld else ((one.digest, one.data) for one in contents if one.data is not None)
         bundle.add_contents([entry_of(sealed, is_withheld=is_withheld) for sealed in contents], stored)
-        claim = None if anchor is None else bundle.add_tree(anchor)
+        claim = None if tree is None else bundle.add_tree(tree)
         shared = {"session_id": session_id, "run_id": run_id, "content": "included"} | fields
         bundle.end(RunManifest.model_validate(common(bundle) | shared | {"kind": "run", "tree": claim}))
     return path
@@ -114,7 +115,7 @@ def write_period(path: Path, log: MemoryLog, begin: int, end: int, key: SigningK
         bundle.add_events(line for _, line in lines)
         streams = sorted({stream for stream, _ in lines} & before.keys())
         bundle.add_lines(names.HEADS, (head_line(one, before[one].seq, before[one].link) for one in streams))
-        claim = bundle.add_tree(log.anchor(end, begin, key))
+        claim = bundle.add_tree(log.signed_tree(end, begin, key))
         fields = {"from_us": EPOCH_US + begin, "to_us": EPOCH_US + end, "kind": "period", "tree": claim}
         bundle.end(PeriodManifest.model_validate(common(bundle) | fields))
     return path

@@ -40,7 +40,7 @@ def keys_file(tmp_path):
 
 @pytest.fixture
 def run_bundle(tmp_path):
-    return write_run(tmp_path / "run.bundle", LOG, anchor=LOG.anchor(SIZE, earlier=9))
+    return write_run(tmp_path / "run.bundle", LOG, tree=LOG.signed_tree(SIZE, earlier=9))
 
 
 def both(path, keys_file):
@@ -113,7 +113,7 @@ def test_what_only_one_of_the_two_could_overlook_both_find(case, run_bundle, tmp
 
 
 def test_an_event_of_the_log_is_not_said_to_have_come_later(tmp_path, keys_file):
-    partly = members_of(write_run(tmp_path / "partly", LOG, anchor=LOG.anchor(10)))
+    partly = members_of(write_run(tmp_path / "partly", LOG, tree=LOG.signed_tree(10)))
     place = partly[names.EVENTS].splitlines()[4].split(b" ")[0]
     moved = of_lines(names.EVENTS, 4, place + b" ", b"3 ")(partly)
     assert both(write_members(tmp_path / "moved", moved), keys_file) == (False, False)
@@ -148,7 +148,7 @@ def test_keys_that_are_none_are_not_the_bundles_own(keys, run_bundle, tmp_path, 
 def test_the_small_verifier_says_whose_key_it_was(run_bundle, tmp_path, keys_file, capsys):
     assert independent.main(str(run_bundle), str(keys_file)) == 0
     assert "by a key of yours" in capsys.readouterr().out
-    forged = write_run(tmp_path / "forged", LOG, anchor=LOG.anchor(SIZE, key=OTHER_KEY))
+    forged = write_run(tmp_path / "forged", LOG, tree=LOG.signed_tree(SIZE, key=OTHER_KEY))
     assert independent.main(str(forged)) == 0
     assert "on which trust rests" in capsys.readouterr().out
 
@@ -157,8 +157,8 @@ def test_the_small_verifier_says_whose_key_it_was(run_bundle, tmp_path, keys_fil
 def whole(tmp_path_factory):
     folder = tmp_path_factory.mktemp("both")
     paths = [
-        write_run(folder / "run", LOG, anchor=LOG.anchor(SIZE, 9)),
-        write_run(folder / "partly", LOG, anchor=LOG.anchor(10)),
+        write_run(folder / "run", LOG, tree=LOG.signed_tree(SIZE, 9)),
+        write_run(folder / "partly", LOG, tree=LOG.signed_tree(10)),
         write_period(folder / "period", LOG, 10, SIZE),
     ]
     (folder / "keys").write_text(f"{KEY.verifier}\n")

@@ -12,12 +12,12 @@ import pytest
 from harness.events import EVENT_TYPES
 from ledger.audit.bundle import independent
 from ledger.audit.bundle import manifest as names
-from ledger.audit.bundle.contents import CONTENT_NAMES
 from ledger.audit.bundle.errors import InvalidBundle
 from ledger.audit.bundle.event_lines import head_line, parse_event_line
 from ledger.audit.bundle.verifying import verify_bundle
 from ledger.audit.errors import InvalidCheckpoint, NotSigned
 from ledger.audit.notes.proofs import InclusionProof
+from ledger.stored_events import CONTENT_NAMES
 from tests.audit.bundles import (
     KEY,
     OTHER_KEY,
@@ -47,7 +47,7 @@ def keys_file(tmp_path):
 
 @pytest.fixture
 def run_bundle(tmp_path):
-    return write_run(tmp_path / "run.bundle", LOG, anchor=LOG.anchor(SIZE, earlier=9))
+    return write_run(tmp_path / "run.bundle", LOG, tree=LOG.signed_tree(SIZE, earlier=9))
 
 
 @pytest.fixture
@@ -207,7 +207,7 @@ def test_one_event_after_another_is_found_to_be_in_the_log(run_bundle, tmp_path)
 
 
 def test_without_a_key_trust_rests_on_the_bundle_and_that_is_said(tmp_path, run_bundle):
-    forged = write_run(tmp_path / "forged.bundle", LOG, anchor=LOG.anchor(SIZE, key=OTHER_KEY))
+    forged = write_run(tmp_path / "forged.bundle", LOG, tree=LOG.signed_tree(SIZE, key=OTHER_KEY))
     assert verify_bundle(run_bundle).is_right
     assert not verify_bundle(run_bundle).is_key_trusted
     assert verify_bundle(forged).is_right
@@ -215,7 +215,7 @@ def test_without_a_key_trust_rests_on_the_bundle_and_that_is_said(tmp_path, run_
 
 
 def test_what_no_checkpoint_vouches_for_is_counted_and_is_wrong_where_a_key_is_trusted(tmp_path, keys_file):
-    partly = verify_bundle(write_run(tmp_path / "partly", LOG, anchor=LOG.anchor(10)), TRUSTED)
+    partly = verify_bundle(write_run(tmp_path / "partly", LOG, tree=LOG.signed_tree(10)), TRUSTED)
     assert (partly.is_right, partly.manifest.event_count, partly.manifest.tree.covered_count) == (True, 13, 4)
     not_at_all = write_run(tmp_path / "not", LOG)
     assert (verify_bundle(not_at_all).is_right, verify_bundle(not_at_all).signed_by) == (True, ())
@@ -224,7 +224,7 @@ def test_what_no_checkpoint_vouches_for_is_counted_and_is_wrong_where_a_key_is_t
 
 
 def test_withheld_contents_leave_neither_text_nor_salt(tmp_path):
-    path = write_run(tmp_path / "withheld", LOG, anchor=LOG.anchor(SIZE), content="withheld")
+    path = write_run(tmp_path / "withheld", LOG, tree=LOG.signed_tree(SIZE), content="withheld")
     assert verify_bundle(path, TRUSTED).content_counts == {"withheld": 6}
     assert b"salt" not in members_of(path)[names.CONTENTS]
     assert not any(name.startswith(names.CONTENT_FOLDER) for name in members_of(path))

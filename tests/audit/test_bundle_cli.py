@@ -29,7 +29,7 @@ def key_file(tmp_path):
 
 @pytest.fixture
 def run_bundle(tmp_path):
-    return write_run(tmp_path / "run.bundle", LOG, anchor=LOG.anchor(SIZE, 9))
+    return write_run(tmp_path / "run.bundle", LOG, tree=LOG.signed_tree(SIZE, 9))
 
 
 def test_a_bundle_that_is_right_is_told_with_what_vouches_for_it(call, run_bundle, key_file):
@@ -42,7 +42,7 @@ def test_a_bundle_that_is_right_is_told_with_what_vouches_for_it(call, run_bundl
 
 
 def test_what_no_checkpoint_covers_is_told(call, tmp_path, key_file):
-    partly = write_run(tmp_path / "partly", LOG, anchor=LOG.anchor(10))
+    partly = write_run(tmp_path / "partly", LOG, tree=LOG.signed_tree(10))
     assert "9 came later, and no checkpoint vouches for them" in call(partly, "--key", key_file).stdout
     not_at_all = write_run(tmp_path / "not", LOG)
     assert (call(not_at_all).exit_code, "no checkpoint" in call(not_at_all).stdout) == (0, True)
@@ -117,7 +117,7 @@ def test_a_period_is_not_said_to_be_whole_where_its_maker_chose_where_it_ends(ca
 
 def test_the_name_of_a_key_moves_no_cursor(call, tmp_path):
     key = SigningKey("log\x9b2J\u202eexample", bytes(32))
-    found = call(write_run(tmp_path / "odd", LOG, anchor=LOG.anchor(SIZE, key=key)))
+    found = call(write_run(tmp_path / "odd", LOG, tree=LOG.signed_tree(SIZE, key=key)))
     assert (found.exit_code, "by log 2J example" in found.stdout) == (0, True)
     assert all(character.isprintable() or character == "\n" for character in found.output)
 

@@ -214,7 +214,7 @@ def whole(tmp_path_factory):
     """A bundle of each kind, and what is read from it."""
     folder = tmp_path_factory.mktemp("whole")
     paths = [
-        write_run(folder / "run", LOG, anchor=LOG.anchor(len(LOG.events), 9)),
+        write_run(folder / "run", LOG, tree=LOG.signed_tree(len(LOG.events), 9)),
         write_period(folder / "period", LOG, 10, len(LOG.events)),
     ]
     (folder / "keys").write_text(f"{KEY.verifier}\n")

@@ -11,9 +11,9 @@ from ledger.audit.notes.checkpoint import Checkpoint, SignedCheckpoint
 from ledger.audit.notes.notes import SigningKey
 from ledger.audit.notes.proofs import InclusionProof
 from ledger.audit.signing.receipts import Receipt
-from ledger.audit.tree.merkle import consistency_path, inclusion_path, leaf_hash, root_of, verify_consistency
+from ledger.audit.tree.merkle import consistency_path, inclusion_path, leaf_hash, verify_consistency
 from ledger.audit.tree.tiles import tile_of
-from tests.audit.trees import in_memory, mth
+from tests.audit.trees import in_memory, mth, root_of
 
 FOLDER = Path(__file__).parent.parent / "golden"
 GOLDEN = json.loads((FOLDER / "proof_v1.json").read_text())

@@ -18,7 +18,7 @@ README = (ROOT / "ledger/audit/README.md").read_text()
 def make(folder):
     """As they were made; where the format changes they stay, and others are added."""
     log = three_runs()
-    write_run(folder / "run-v1.bundle", log, anchor=log.anchor(len(log.events), 9))
+    write_run(folder / "run-v1.bundle", log, tree=log.signed_tree(len(log.events), 9))
     write_period(folder / "period-v1.bundle", log, 10, len(log.events))
 
 

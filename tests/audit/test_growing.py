@@ -1,10 +1,10 @@
 """A tree that grows has the root and the tiles of the definition at every size, however the leaves come (SPEC E9)."""
 
 from ledger.audit.tree.growing import GrowingTree
-from ledger.audit.tree.merkle import leaf_hash, root_of
+from ledger.audit.tree.merkle import leaf_hash
 from ledger.audit.tree.tiles import Place
 from tests.audit.test_tiles import LINKS, MemoryTiles
-from tests.audit.trees import leaves_of
+from tests.audit.trees import leaves_of, root_of
 
 HASHES = [leaf_hash(link) for link in leaves_of(1_100)]
 

@@ -10,8 +10,8 @@ from ledger.audit.errors import BadSignature, InvalidCheckpoint, InvalidNote, In
 from ledger.audit.notes.checkpoint import Checkpoint, SignedCheckpoint
 from ledger.audit.notes.notes import SigningKey, sign_note
 from ledger.audit.notes.proofs import MAX_PROOF_CHARS, InclusionProof
-from ledger.audit.tree.merkle import inclusion_path, leaf_hash, root_of
-from tests.audit.trees import in_memory, leaves_of
+from ledger.audit.tree.merkle import inclusion_path, leaf_hash
+from tests.audit.trees import in_memory, leaves_of, root_of
 
 KEY = SigningKey("log.example/1", bytes(range(32)))
 OTHER = SigningKey("log.example/1", bytes(32))

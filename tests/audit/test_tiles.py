@@ -9,12 +9,11 @@ from ledger.audit.tree.merkle import (
     inclusion_path,
     leaf_hash,
     root_at,
-    root_of,
     verify_consistency,
     verify_inclusion,
 )
 from ledger.audit.tree.tiles import TILE_HASHES, MissingLeaves, Place, Tile, TileReader, full_count, tile_of
-from tests.audit.trees import leaves_of
+from tests.audit.trees import leaves_of, root_of
 
 SIZE = 70_000
 LINKS = leaves_of(SIZE)

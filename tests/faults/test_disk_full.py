@@ -16,7 +16,8 @@ from ledger import Ledger, Signing, WriterLimits
 from ledger.audit.errors import AnchorError
 from ledger.audit.notes.notes import SigningKey
 from ledger.audit.signing.anchor import Anchor
-from ledger.audit.tree.merkle import leaf_hash, root_of
+from ledger.audit.tree.merkle import leaf_hash
+from tests.audit.trees import root_of
 from tests.faults.processes import links_of
 from tests.ledger.blank import blank_at
 from tests.ledger.scripted import ScriptedRun, seal

@@ -8,9 +8,10 @@ import pytest
 
 from ledger import Ledger
 from ledger.audit.signing.anchor import Anchor
-from ledger.audit.tree.merkle import leaf_hash, root_of
+from ledger.audit.tree.merkle import leaf_hash
 from ledger.failpoints import POINTS
 from ledger.migrate import ensure_current, lock_of
+from tests.audit.trees import root_of
 from tests.faults import programs
 from tests.faults.processes import links_of_all, start
 from tests.ledger.blank import blank_at

@@ -12,8 +12,9 @@ from harness.errors import AlreadyTerminated, LedgerUnavailable
 from ledger import Ledger
 from ledger.audit.notes.checkpoint import SignedCheckpoint
 from ledger.audit.signing.anchor import Anchor
-from ledger.audit.tree.merkle import leaf_hash, root_of
+from ledger.audit.tree.merkle import leaf_hash
 from ledger.bytes import body_hash, genesis_link, next_link
+from tests.audit.trees import root_of
 from tests.contract.databases import PostgresOutsider
 from tests.faults import programs
 from tests.faults.processes import start

@@ -11,12 +11,12 @@ import pytest
 from ledger import Ledger, LedgerNotLive, LedgerReader, LedgerUnreadable, Signing
 from ledger.audit.notes.notes import SigningKey
 from ledger.audit.signing.anchor import Anchor
+from ledger.audit.signing.kept import read_anchor
 from ledger.copies.backup import back_up, restore
 from ledger.erasing.erasures import ErasureList, lines_of
 from ledger.errors import InvalidErasureList, LedgerDamaged
 from ledger.store import copies
 from ledger.verifying import verify
-from ledger.verifying.anchored import read_anchor
 from tests.ledger.scripted import ScriptedRun
 
 SECRET = "the password is hunter2"

@@ -11,6 +11,13 @@ NAMED = sorted(set(re.findall(r"`((?:bench|contract|faults|ledger|postgres|prope
 CASES = re.findall(r"^\| (\d+) \|.*\| (`[^|]*`) \|$", README, re.M)
 
 
+def test_the_table_of_rooms_has_every_room():
+    table = README.partition("## The rooms")[2].partition("\n## ")[0]
+    named = {name for cell in re.findall(r"^\| ([^|]+) \|", table, re.M) for name in re.findall(r"`(\w+)/?`", cell)}
+    found = {path.stem for pattern in ("*.py", "*/") for path in (ROOT / "ledger").glob(pattern)}
+    assert named == {name for name in found if not name.startswith("_")} - {"decisions"}
+
+
 @pytest.mark.parametrize("name", NAMED)
 def test_a_test_that_the_readme_names_is_there(name):
     assert (ROOT / "tests" / name).is_file()

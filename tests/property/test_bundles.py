@@ -35,7 +35,7 @@ def test_every_run_and_every_period_of_any_log_is_right(made):
         paths = [write_period(Path(folder) / "period", log, earlier, size)]
         for stream_id in dict.fromkeys(stream_id for stream_id, _ in log.events):
             run_id = stream_id.removeprefix("r:")
-            paths.append(write_run(Path(folder) / run_id, log, run_id, log.anchor(size, earlier)))
+            paths.append(write_run(Path(folder) / run_id, log, run_id, log.signed_tree(size, earlier)))
         for path in paths:
             found = verify_bundle(path, [KEY.verifier])
             assert (found.finding, found.is_key_trusted) == (None, True)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from harness.errors import InvalidInput
 from ledger.words.format import day_time
+from ledger.words.times import moment_us, since_epoch_us
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
-_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,21 +36,9 @@ class Zone:
     def words(self, epoch_us: int) -> str:
         """`1 Dec 2026 06:01:02 CET`."""
         here = (_EPOCH + timedelta(microseconds=epoch_us)).astimezone(self.info)
-        shown = day_time(_since_epoch(here.replace(tzinfo=UTC))).removesuffix(" UTC")
+        shown = day_time(since_epoch_us(here.replace(tzinfo=UTC))).removesuffix(" UTC")
         return f"{shown} {here:%Z}"
 
     def moment(self, field: str, text: str) -> int:
         """Microseconds since the epoch of an RFC 3339 time, or of the beginning of a day in this zone."""
-        try:
-            at = datetime.fromisoformat(text)
-        except ValueError as error:
-            raise InvalidInput(field, f"must be a day or an RFC 3339 time, not {text[:40]!r}") from error
-        if at.tzinfo is None:
-            if not _DAY.fullmatch(text):
-                raise InvalidInput(field, "must say its offset from UTC, such as 2026-12-01T06:00:00+01:00")
-            at = at.replace(tzinfo=self.info)
-        return _since_epoch(at)
-
-
-def _since_epoch(at: datetime) -> int:
-    return (at - _EPOCH) // _MICROSECOND
+        return moment_us(field, text, self.info)

@@ -16,9 +16,8 @@ from ledger.audit.bundle import limits
 from ledger.audit.bundle.errors import BundleWrong
 from ledger.audit.bundle.manifest import CONTENT_FOLDER, CONTENTS, RunManifest
 from ledger.audit.bundle.reading import Archive
+from ledger.stored_events import CONTENT_NAMES
 
-CONTENT_NAMES = ("answer", "comment", "error", "input", "output", "query", "rationale")
-"""What events name a content as, by its digest; some say whether it is stored."""
 _STORED_BY_DIGEST = {f"{name}_digest": f"{name}_stored" for name in CONTENT_NAMES}
 State = Literal["stored", "withheld", "digest_only", "erased"]
 

@@ -26,7 +26,7 @@ PAGE_NODES = 1_000
 """Hashes of subtrees that are asked for at once."""
 
 
-class Anchor(NamedTuple):
+class SignedTree(NamedTuple):
     """Checkpoints of a log, the keys that signed them, and a way to its tree."""
 
     checkpoint: SignedCheckpoint
@@ -80,25 +80,25 @@ class BundleWriter:
             with self._archive.member(names.CONTENT_FOLDER + digest, is_packed=False) as member:
                 member.write(data)
 
-    def add_tree(self, anchor: Anchor) -> TreeClaim:
+    def add_tree(self, tree: SignedTree) -> TreeClaim:
         """What proves the events to be in the log."""
-        checkpoint = anchor.checkpoint.claim
-        earlier_size = 0 if anchor.earlier is None else anchor.earlier.claim.size
+        checkpoint = tree.checkpoint.claim
+        earlier_size = 0 if tree.earlier is None else tree.earlier.claim.size
         covered = array("q", itertools.takewhile(lambda index: index < checkpoint.size, self.indexes))
         with self._member(names.SUBTREES, is_packed=False) as member:
             nodes = cover(covered, checkpoint.size, earlier_size)
             while page := list(itertools.islice(nodes, PAGE_NODES)):
-                member.write(b"".join(anchor.read(page)))
+                member.write(b"".join(tree.read(page)))
         if covered:
-            path = inclusion_path(covered[-1], checkpoint.size, anchor.read)
-            self._add_text(names.PROOF, InclusionProof(covered[-1], tuple(path), anchor.checkpoint).text())
-        if anchor.earlier is not None:
-            path = consistency_path(earlier_size, checkpoint.size, anchor.read)
-            lines = (f"old {earlier_size}", *map(encoded, path), "", anchor.checkpoint.note)
+            path = inclusion_path(covered[-1], checkpoint.size, tree.read)
+            self._add_text(names.PROOF, InclusionProof(covered[-1], tuple(path), tree.checkpoint).text())
+        if tree.earlier is not None:
+            path = consistency_path(earlier_size, checkpoint.size, tree.read)
+            lines = (f"old {earlier_size}", *map(encoded, path), "", tree.checkpoint.note)
             self._add_text(names.CONSISTENCY, "\n".join(lines))
-            self._add_text(names.EARLIER, anchor.earlier.note)
-        self._add_text(names.CHECKPOINT, anchor.checkpoint.note)
-        self._add_text(names.KEYS, "".join(f"{key}\n" for key in anchor.keys))
+            self._add_text(names.EARLIER, tree.earlier.note)
+        self._add_text(names.CHECKPOINT, tree.checkpoint.note)
+        self._add_text(names.KEYS, "".join(f"{key}\n" for key in tree.keys))
         return TreeClaim(
             origin=checkpoint.origin, size=checkpoint.size, earlier_size=earlier_size, covered_count=len(covered)
         )

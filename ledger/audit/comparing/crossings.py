@@ -12,6 +12,7 @@ from ledger.records import RecordedEvent
 from ledger.stored_events import events_of
 from ledger.words.codes import noun, plain
 from ledger.words.places import levels
+from ledger.words.text import first_line
 
 CROSSINGS_MAX = 200_000
 """Of one run; each is remembered."""
@@ -87,8 +88,7 @@ class Crossings:
             # None for a type that is not known here, of which is said only where it lies.
             known = next(iter(events_of([event.body])), None)
         except ValueError as error:
-            problem = str(error).partition("\n")[0]
-            raise RunUnreadable(self.run_id, f"event {event.seq}: {problem}") from error
+            raise RunUnreadable(self.run_id, f"event {event.seq}: {first_line(error)}") from error
         boundary = event.fields.get("boundary")
         if not isinstance(boundary, str):
             return

@@ -132,7 +132,7 @@ async def export_period(
             raise NotEnclosed(f"the one that was kept has {older_size:,} events, and the period begins at {begin:,}")
         bundle.add_events(period.events(older_size, newer.size))
         bundle.add_lines(names.HEADS, period.heads())
-        tree = bundle.add_tree(log.anchor(newer, older))
+        tree = bundle.add_tree(log.signed_tree(newer, older))
         return {"kind": "period", "from_us": from_us, "to_us": to_us, "tree": tree}
 
     return await _export(url, target, write, PeriodManifest, limits.MAX_PERIOD_EVENTS, wall_clock, on_progress)
@@ -150,7 +150,7 @@ def _tree_of_run(bundle: BundleWriter, log: SignedLog, vouched: Vouched) -> Tree
         vouched.kept.open(vouched.keys, origin=checkpoint.origin)
     if checkpoint is None or checkpoint.size <= bundle.indexes[0]:
         return None
-    return bundle.add_tree(log.anchor(checkpoint, vouched.kept if kept_size else None))
+    return bundle.add_tree(log.signed_tree(checkpoint, vouched.kept if kept_size else None))
 
 
 async def _export(

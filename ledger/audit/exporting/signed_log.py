@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ledger.audit.bundle.making import Anchor
+from ledger.audit.bundle.making import SignedTree
 from ledger.audit.notes.checkpoint import SignedCheckpoint
 from ledger.audit.notes.notes import VerifierKey
 from ledger.audit.signing.stored import CHECKPOINTS, StoredCheckpoint, StoredTree
@@ -45,14 +45,14 @@ class SignedLog:
         """The largest checkpoint with at most so many events; None if there is none."""
         return self._one(AT_MOST, size=size)
 
-    def anchor(self, of: StoredCheckpoint, earlier: SignedCheckpoint | None) -> Anchor:
+    def signed_tree(self, of: StoredCheckpoint, earlier: SignedCheckpoint | None) -> SignedTree:
         """What vouches for events, for a bundle."""
 
         def read(nodes: Sequence[Node]) -> list[bytes]:
             # A reader of its own each time, since one remembers every tile.
             return TileReader(self._tree, of.size)(nodes)
 
-        return Anchor(of.signed, self._keys, read, earlier)
+        return SignedTree(of.signed, self._keys, read, earlier)
 
     def _one(self, statement: sa.Select[Any], **values: int) -> StoredCheckpoint | None:
         if self._values.get("origin", "") is None or not self._keys:

@@ -126,6 +126,7 @@ def _unpacked(text: str, first: int) -> list[bytes] | None:
     data = bytes.fromhex(text)
     starts = range(0, len(data), PACKED_BYTES)
     places = b"".join([data[at : at + PLACE_BYTES] for at in starts])
-    if len(data) % PACKED_BYTES or places != b"".join([(first + at).to_bytes(8, "big") for at in range(len(starts))]):
+    wanted = b"".join([place.to_bytes(PLACE_BYTES, "big") for place in range(first, first + len(starts))])
+    if len(data) % PACKED_BYTES or places != wanted:
         return None
     return [data[at + PLACE_BYTES : at + PACKED_BYTES] for at in starts]

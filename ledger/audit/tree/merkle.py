@@ -40,39 +40,8 @@ def empty_root() -> bytes:
     return sha256(b"").digest()
 
 
-class CompactRange:
-    """The root of leaves as they come, in memory of the logarithm of their number."""
-
-    def __init__(self, size: int = 0, hashes: Iterable[bytes] = ()) -> None:
-        """Empty, or what it was at `size`, of the hashes of `nodes_of(0, size)`."""
-        self.size = size
-        self._hashes = list(hashes)
-        if len(self._hashes) != size.bit_count():
-            raise ValueError(f"{size} leaves are {size.bit_count()} subtrees, not {len(self._hashes)}")
-
-    def append(self, leaf: bytes) -> None:
-        """Add the hash of the next leaf."""
-        complete = (~self.size & (self.size + 1)).bit_length() - 1
-        for _ in range(complete):
-            leaf = node_hash(self._hashes.pop(), leaf)
-        self._hashes.append(leaf)
-        self.size += 1
-
-    def root(self) -> bytes:
-        """The root of the leaves so far."""
-        return root_above(self._hashes)
-
-
-def root_of(leaves: Iterable[bytes]) -> bytes:
-    """The root of some leaves, of which these are the hashes."""
-    tree = CompactRange()
-    for leaf in leaves:
-        tree.append(leaf)
-    return tree.root()
-
-
 def root_of_complete(hashes: Sequence[bytes]) -> bytes:
-    """The same of a complete subtree, whose leaves are a power of two: in less time."""
+    """The root of a complete subtree, of whose leaves, a power of two in number, these are the hashes."""
     while len(hashes) > 1:
         hashes = [
             sha256(b"\x01" + left + right).digest() for left, right in zip(hashes[::2], hashes[1::2], strict=True)

@@ -16,6 +16,7 @@ from ledger.projections.run import RunProjection
 from ledger.records import RecordedEvent
 from ledger.stored_events import events_of
 from ledger.words.event_lines import is_failure
+from ledger.words.text import first_line
 
 PAGE_EVENTS = 200
 """Events between two marks, and read at once."""
@@ -180,11 +181,7 @@ def after(before: Moment | None, event: RecordedEvent) -> Moment:
         elapsed_us = max(event.elapsed_us or 0, elapsed_us)
     except Exception as error:
         # As in any other fold of what is stored: bytes that are no event, or events in an order that is unknown here.
-        raise RunUnreadable(str(event.fields.get("run_id")), f"event {event.seq}: {_line(error)}") from error
+        raise RunUnreadable(str(event.fields.get("run_id")), f"event {event.seq}: {first_line(error)}") from error
     if run is None:
         raise RunUnreadable(str(event.fields.get("run_id")), f"event {event.seq}: a run begins with run.started")
     return Moment(event, run, elapsed_us, node, is_known)
-
-
-def _line(error: Exception) -> str:
-    return str(error).partition("\n")[0]

@@ -49,7 +49,7 @@ class PostgresEngine:
     writer: PostgresWriter
     reader: LedgerReader
     erasing: PostgresErasing
-    checkpoints: PostgresFollowers
+    follower_places: PostgresFollowers
     tree: PostgresTree
     process_id: int
 
@@ -70,7 +70,7 @@ class PostgresEngine:
     async def _stop(self) -> None:
         await self.erasing.stop()
         await self.requests.stop()
-        await self.checkpoints.stop()
+        await self.follower_places.stop()
         await self.tree.stop()
         await self.recoverer.stop()
         await self.sequencer.stop()

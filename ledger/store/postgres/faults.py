@@ -7,6 +7,7 @@ import asyncpg
 from harness.errors import LedgerUnavailable
 from ledger.errors import ConstraintViolated, LedgerFileError, LedgerMissing, LedgerUnreadable
 from ledger.store.postgres.place import PostgresPlace
+from ledger.words.text import first_line
 
 LOST = (
     OSError,
@@ -39,13 +40,13 @@ def unavailable(error: BaseException) -> LedgerUnavailable:
     if isinstance(error, TimeoutError):
         return LedgerUnavailable("the server did not answer")
     if isinstance(error, LOST) and state not in PROBLEMS:
-        return LedgerUnavailable(f"the server cannot be reached ({_first_line(error)})")
-    return LedgerUnavailable(f"{PROBLEMS.get(state, 'the database failed')} ({_first_line(error)})")
+        return LedgerUnavailable(f"the server cannot be reached ({_said(error)})")
+    return LedgerUnavailable(f"{PROBLEMS.get(state, 'the database failed')} ({_said(error)})")
 
 
 def violated(error: asyncpg.PostgresError, event_type: str) -> ConstraintViolated:
     """Which rule the database found broken; triggers say `rule: detail`."""
-    text = _first_line(error)
+    text = _said(error)
     rule, colon, detail = text.partition(": ")
     if not colon or " " in rule:
         return ConstraintViolated(event_type, getattr(error, "constraint_name", None) or "constraint", text)
@@ -59,5 +60,5 @@ def unusable(place: PostgresPlace, error: BaseException) -> LedgerFileError:
     return LedgerUnreadable(place, f"cannot be used: {unavailable(error).problem}")
 
 
-def _first_line(error: BaseException) -> str:
-    return str(error).partition("\n")[0] or type(error).__name__
+def _said(error: BaseException) -> str:
+    return first_line(error) or type(error).__name__

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import asyncpg
 
 from harness.errors import InvalidInput
-from ledger.following.followers import ENDED, Checkpoint, OnConnection
+from ledger.following.followers import ENDED, FollowerPlace, OnConnection
 from ledger.following.leaves import START, Wanted
 from ledger.loop_thread import LoopThread
 from ledger.store.postgres.faults import FAULTS, unavailable
@@ -36,17 +36,17 @@ class _Raised(Exception):
 
 
 class PostgresFollowers:
-    """A `ledger.followers.Checkpoints`; its connections are used in the ledger's own loop."""
+    """A `ledger.following.followers.FollowerPlaces`; its connections are used in the ledger's own loop."""
 
     def __init__(self, place: PostgresPlace, thread: LoopThread) -> None:
         self._link = Link(place)
         self._thread = thread
         self._turn = asyncio.Lock()
 
-    async def all(self) -> dict[str, Checkpoint]:
+    async def all(self) -> dict[str, FollowerPlace]:
         return await self._there(self._all())
 
-    async def advance(self, name: str, before: int, after: Checkpoint, write: OnConnection | None) -> bool:
+    async def advance(self, name: str, before: int, after: FollowerPlace, write: OnConnection | None) -> bool:
         try:
             return await self._there(self._advance(name, before, after, write))
         except _Raised as raised:
@@ -60,16 +60,16 @@ class PostgresFollowers:
         async with self._turn:
             await self._link.close()
 
-    async def _all(self) -> dict[str, Checkpoint]:
+    async def _all(self) -> dict[str, FollowerPlace]:
         async with self._lent() as connection:
             rows = await connection.fetch(PLACES)
-        return {name: Checkpoint(place, Wanted(*wanted)) for name, place, *wanted in rows}
+        return {name: FollowerPlace(place, Wanted(*wanted)) for name, place, *wanted in rows}
 
     async def _forget(self, name: str) -> bool:
         async with self._lent() as connection:
             return bool(await connection.execute(FORGET, name) != "DELETE 0")
 
-    async def _advance(self, name: str, before: int, after: Checkpoint, write: OnConnection | None) -> bool:
+    async def _advance(self, name: str, before: int, after: FollowerPlace, write: OnConnection | None) -> bool:
         async with self._lent() as connection, connection.transaction():
             if before == START:
                 await connection.execute(BEGIN, name, START, after.wanted.session_id, after.wanted.run_id)

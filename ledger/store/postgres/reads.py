@@ -29,7 +29,7 @@ READ_ONLY = {
 
 
 class PostgresReads:
-    """A `ledger.reader.Reads`."""
+    """A `ledger.reading.reader.Reads`."""
 
     def __init__(self, place: PostgresPlace, reads_max: int) -> None:
         self.place = place
