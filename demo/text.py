@@ -17,6 +17,11 @@ def whole(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
+def beginning(text: str, chars_max: int) -> str:
+    """The text, or as much of it as leaves room for the `…` that then ends it."""
+    return text if len(text) <= chars_max else f"{text[: chars_max - 1]}…"
+
+
 def paragraphs(text: str) -> Iterator[str]:
     """A text in pieces; put together again they are the text."""
     pieces = text.split("\n\n")

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from demo.bounds import MEMORY_TEXT_CHARS_MAX
 from demo.errors import DemoError
+from demo.text import beginning
 
 
 class MemoryUnusable(DemoError):
@@ -42,5 +43,4 @@ class Memory(Protocol):
 
 def cut(text: str) -> str:
     """A text as a turn keeps it."""
-    clean = text.encode("utf-8", "replace").decode("utf-8")
-    return clean if len(clean) <= MEMORY_TEXT_CHARS_MAX else f"{clean[: MEMORY_TEXT_CHARS_MAX - 1]}…"
+    return beginning(text.encode("utf-8", "replace").decode("utf-8"), MEMORY_TEXT_CHARS_MAX)

@@ -8,6 +8,7 @@ from typing import Any
 from demo.rules.causes import CAUSE_SEARCHES
 from demo.rules.results import Result, measured, of_tool
 from demo.rules.topics import ALERTS, CPU, DISK, LOG_ACCESS, LOGS, MEMORY, TOPICS, Topic
+from demo.text import beginning
 
 DISK_WARNING_PERCENT = 80
 DISK_CRITICAL_PERCENT = 90
@@ -215,4 +216,4 @@ def cited(match: Mapping[str, Any]) -> str:
 def quoted(line: str) -> str:
     """A log line within a sentence, without what would break out of the quotation."""
     clean = "".join(char if char.isprintable() else " " for char in line).replace("`", "'")
-    return f"`{clean if len(clean) <= QUOTED_LINE_CHARS else clean[: QUOTED_LINE_CHARS - 1] + '…'}`"
+    return f"`{beginning(clean, QUOTED_LINE_CHARS)}`"

@@ -19,6 +19,7 @@ from demo.bounds import (
     LOG_SKIPPED_SHOWN_MAX,
     TOOL_RESULT_BYTES_MAX,
 )
+from demo.text import beginning
 from demo.tools.errors import InvalidPattern
 from demo.tools.log_files import LogFile, Skipped, find_log_files, open_log_file
 from demo.tools.log_text import DamagedGzip, LogText
@@ -175,5 +176,4 @@ def _compile(pattern: str, *, regex: bool) -> Any:
 
 
 def _shown_text(piece: bytes) -> str:
-    text = piece.decode("utf-8", "replace").strip()
-    return text if len(text) <= LOG_LINE_CHARS_SHOWN else f"{text[: LOG_LINE_CHARS_SHOWN - 1]}…"
+    return beginning(piece.decode("utf-8", "replace").strip(), LOG_LINE_CHARS_SHOWN)

@@ -13,6 +13,7 @@ from demo.bounds import (
     PROMETHEUS_TIMEOUT_S,
     TOOL_RESULT_BYTES_MAX,
 )
+from demo.text import beginning
 from demo.tools.prometheus_client import ActiveAlert, AlertsData, QueryData, Series, ask
 from harness import RunContext
 from harness.clock import WallClock
@@ -222,7 +223,7 @@ def _texts(labels: Mapping[str, str]) -> dict[str, str]:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= PROMETHEUS_TEXT_CHARS_SHOWN else f"{text[: PROMETHEUS_TEXT_CHARS_SHOWN - 1]}…"
+    return beginning(text, PROMETHEUS_TEXT_CHARS_SHOWN)
 
 
 def _utc(unix_s: int) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypedDict
 
 from demo.bounds import RUNBOOK_FILE_BYTES_MAX, RUNBOOK_FILES_MAX, RUNBOOK_HITS_MAX, RUNBOOK_TEXT_CHARS_MAX
+from demo.text import beginning
 from demo.tools.errors import FolderUnreadable
 from harness import RunContext
 
@@ -122,4 +123,4 @@ def _sections(path: Path) -> Iterator[Section]:
 
 
 def _shown(body: str) -> str:
-    return body if len(body) <= RUNBOOK_TEXT_CHARS_MAX else f"{body[: RUNBOOK_TEXT_CHARS_MAX - 1]}…"
+    return beginning(body, RUNBOOK_TEXT_CHARS_MAX)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import date, datetime, time
 
 from demo.bounds import SQL_CELL_CHARS_SHOWN
-from demo.text import whole
+from demo.text import beginning, whole
 
 Cell = None | bool | int | float | str
 INTEGER_MAX = 2**53 - 1
@@ -30,4 +30,4 @@ def shown_cell(value: object) -> Cell:
 
 def cut(text: str) -> str:
     """The text as far as it is shown."""
-    return whole(text if len(text) <= SQL_CELL_CHARS_SHOWN else f"{text[: SQL_CELL_CHARS_SHOWN - 1]}…")
+    return whole(beginning(text, SQL_CELL_CHARS_SHOWN))

@@ -18,7 +18,7 @@ from harness.replay.loop import ReplayLoop
 from harness.run import Harness
 from harness.statements import Statements
 from harness.sync.harness import SyncHarness
-from harness.sync.loop_thread import LoopThread
+from harness.sync.loop_thread import LoopThread, refuse_in_a_loop
 
 T = TypeVar("T")
 
@@ -63,7 +63,7 @@ class _ReplayThread(LoopThread):
         self._replay_loop = loop
 
     def enter(self) -> None:
-        self.refuse_in_a_loop()
+        refuse_in_a_loop()
 
     def leave(self) -> None:
         """It is not this thread's loop."""

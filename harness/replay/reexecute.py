@@ -11,7 +11,6 @@ from harness.budget.prices import PriceTable
 from harness.content import CapturePolicy
 from harness.deadline import MAX_TIMEOUT_S
 from harness.engine import Engine
-from harness.errors import RunningLoop
 from harness.events import AttemptStarted
 from harness.journal import Recorded, Submission
 from harness.memory_journal import MemoryJournal
@@ -26,6 +25,7 @@ from harness.replay.results import Decoders, Errors
 from harness.retry import Classifier
 from harness.run import Harness
 from harness.sync.harness import SyncHarness
+from harness.sync.loop_thread import refuse_in_a_loop
 
 Agent = Callable[[Harness], Awaitable[Any]]
 """The code of an agent: it opens its run with the harness that it is given, and works as it did."""
@@ -82,7 +82,7 @@ class _Replay:
     """One re-execution, from its parts to its outcome."""
 
     def __init__(self, recording: Recording, decode: Decoders | None, errors: Errors | None, quiet_s: float) -> None:
-        _refuse_in_a_loop()
+        refuse_in_a_loop()
         self.director = Director(Record(recording), decode=decode or {}, errors=errors or {})
         self.loop = ReplayLoop(self.director, quiet_s)
 
@@ -167,11 +167,3 @@ class _Journal(MemoryJournal):
 
     def watch(self, run_id: str, on_request: Callable[[str], object]) -> Callable[[], None]:
         return lambda: None
-
-
-def _refuse_in_a_loop() -> None:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return
-    raise RunningLoop

@@ -13,7 +13,7 @@ from harness.journal import Journal
 from harness.options import GuardOptions, ModelOptions, Settings, ToolLabels, ToolOptions
 from harness.run import Harness
 from harness.statements import Statements
-from harness.sync.loop_thread import LoopThread
+from harness.sync.loop_thread import LoopThread, refuse_in_a_loop
 from harness.sync.stream import SyncModelStream
 
 P = ParamSpec("P")
@@ -119,7 +119,7 @@ class SyncHarness(Statements):
         **options: Unpack[ModelOptions],
     ) -> SyncModelStream[T]:
         """As `Harness.stream`: call `fn(run, **args)` as a model step, and pass its chunks on as they come."""
-        self._loop_thread.refuse_in_a_loop()
+        refuse_in_a_loop()
         return SyncModelStream(self._loop_thread, self._harness.stream(run, name, fn, **options))
 
     @overload
@@ -171,7 +171,7 @@ class SyncHarness(Statements):
         return self._wait(run, lambda: self._harness.tools(run, calls))
 
     def _wait(self, run: RunContext, start: Callable[[], Awaitable[T]]) -> T:
-        self._loop_thread.refuse_in_a_loop()
+        refuse_in_a_loop()
         if run.live.termination is not None:
             raise run.live.ended()
         return self._loop_thread.wait(start)

@@ -21,6 +21,15 @@ JOIN_TIMEOUT_S = 10.0
 """How long closing waits for the thread, which first cancels what applications left running in the loop."""
 
 
+def refuse_in_a_loop() -> None:
+    """`RunningLoop` on a thread whose event loop would be kept from turning, if this waited."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise RunningLoop
+
+
 class LoopThread:
     """Started when it is first used, in the one process that it then belongs to: no thread outlives a fork.
 
@@ -41,7 +50,7 @@ class LoopThread:
 
         `RunningLoop` on the thread of an event loop, `HarnessClosed` after `close`, `OtherProcess` after a fork.
         """
-        self.refuse_in_a_loop()
+        refuse_in_a_loop()
         self._take(is_new=True)
 
     def leave(self) -> None:
@@ -66,14 +75,6 @@ class LoopThread:
     def is_here(self) -> bool:
         """Whether this is the process that the thread belongs to, or it belongs to none yet."""
         return self._process_id in (None, os.getpid())
-
-    def refuse_in_a_loop(self) -> None:
-        """`RunningLoop` where waiting would keep an event loop from turning."""
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            return
-        raise RunningLoop
 
     def wait(self, start: Callable[[], Awaitable[T]], *, may_cancel: bool = True) -> T:
         """The result of what `start` returns, awaited in the loop; `start` itself is called here, by who waits.

@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
 from harness.boundary.stream import ModelStream
-from harness.sync.loop_thread import LoopThread
+from harness.sync.loop_thread import LoopThread, refuse_in_a_loop
 
 T = TypeVar("T")
 
@@ -27,7 +27,7 @@ class SyncModelStream(Generic[T]):
         return self
 
     def __next__(self) -> T:
-        self._loop_thread.refuse_in_a_loop()
+        refuse_in_a_loop()
         chunk = self._loop_thread.wait(self._next)
         if chunk is END:
             raise StopIteration

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ledger.store.postgres.faults import FAULTS, unusable
+from ledger.store.postgres.connected import connected
 from ledger.store.postgres.place import PostgresPlace
 from ledger.store.postgres.probe import HERE
 
@@ -35,11 +35,5 @@ async def settle(place: PostgresPlace) -> None:
 
 
 async def _run(place: PostgresPlace, statement: str, *values: str) -> Any:
-    try:
-        connection = await place.connect({"statement_timeout": "0"}, answer_timeout_s=None)
-        try:
-            return await connection.fetchval(statement, *values)
-        finally:
-            await connection.close()
-    except FAULTS as error:
-        raise unusable(place, error) from error
+    async with connected(place, {"statement_timeout": "0"}, answer_timeout_s=None) as connection:
+        return await connection.fetchval(statement, *values)

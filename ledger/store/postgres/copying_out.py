@@ -20,6 +20,7 @@ from ledger import schema
 from ledger.errors import LedgerInUse, LedgerUnreadable
 from ledger.migrate import make
 from ledger.store.copies import PRIVATE, not_ours, put_meta
+from ledger.store.postgres.connected import connected
 from ledger.store.postgres.copying import (
     OTHER_META,
     PIECE_CONTENTS,
@@ -29,7 +30,6 @@ from ledger.store.postgres.copying import (
     digest_of,
     read_all,
 )
-from ledger.store.postgres.faults import FAULTS, unusable
 from ledger.store.postgres.place import PostgresPlace
 from ledger.store.postgres.sequencing import here_of, sequence
 
@@ -54,18 +54,14 @@ async def at_rest(place: PostgresPlace) -> AsyncIterator[asyncpg.Connection[Any]
 
     What is changed on the connection is kept when the block ends well.
     """
-    try:
-        connection = await place.connect(PATIENT, answer_timeout_s=None)
-        try:
-            async with connection.transaction(isolation="repeatable_read"):
-                await connection.execute(KEEP_OUT)
-                if await connection.fetchval(IS_OPEN):
-                    raise LedgerInUse(place)
-                yield connection
-        finally:
-            await connection.close()
-    except FAULTS as error:
-        raise unusable(place, error) from error
+    async with (
+        connected(place, PATIENT, answer_timeout_s=None) as connection,
+        connection.transaction(isolation="repeatable_read"),
+    ):
+        await connection.execute(KEEP_OUT)
+        if await connection.fetchval(IS_OPEN):
+            raise LedgerInUse(place)
+        yield connection
 
 
 async def copy_to_file(source: asyncpg.Connection[Any], ledger_id: str, path: Path, on_progress: Progress) -> None:

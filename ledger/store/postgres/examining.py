@@ -9,7 +9,7 @@ import asyncpg
 from ledger.doctor import Fact, schema_of, standing_of, unfinished_of
 from ledger.errors import LedgerMissing
 from ledger.store.identity import HEAD_REVISION
-from ledger.store.postgres.faults import FAULTS, unusable
+from ledger.store.postgres.connected import connected
 from ledger.store.postgres.place import place_at
 from ledger.store.postgres.probe import identify_on
 from ledger.store.postgres.reads import READ_ONLY
@@ -45,23 +45,17 @@ COUNTS = {
 async def examine_postgres(url: str) -> list[Fact]:
     """All about the ledger in that database; a `LedgerFileError` if there is none."""
     place = place_at(url)
-    try:
-        connection = await place.connect(READ_ONLY | {"statement_timeout": "0"})
-        try:
-            identity = await identify_on(connection, place)
-            if identity is None:
-                raise LedgerMissing(place)
-            facts = [
-                Fact("ledger_id", identity.ledger_id),
-                standing_of(identity.standing),
-                schema_of(identity.revision, HEAD_REVISION),
-                *await _server(connection),
-            ]
-            return facts if identity.revision != HEAD_REVISION else facts + await _contents(connection)
-        finally:
-            await connection.close()
-    except FAULTS as error:
-        raise unusable(place, error) from error
+    async with connected(place, READ_ONLY | {"statement_timeout": "0"}) as connection:
+        identity = await identify_on(connection, place)
+        if identity is None:
+            raise LedgerMissing(place)
+        facts = [
+            Fact("ledger_id", identity.ledger_id),
+            standing_of(identity.standing),
+            schema_of(identity.revision, HEAD_REVISION),
+            *await _server(connection),
+        ]
+        return facts if identity.revision != HEAD_REVISION else facts + await _contents(connection)
 
 
 async def _server(connection: asyncpg.Connection[Any]) -> list[Fact]:

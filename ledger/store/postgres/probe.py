@@ -10,7 +10,7 @@ import asyncpg
 
 from ledger.errors import LedgerMissing, LedgerNotMigrated, LedgerUnreadable, NotALedger
 from ledger.store.identity import HEAD_REVISION, LIVE, RESTORED, Identity, checked
-from ledger.store.postgres.faults import FAULTS, unusable
+from ledger.store.postgres.connected import connected
 from ledger.store.postgres.place import PostgresPlace
 
 log = logging.getLogger(__name__)
@@ -33,14 +33,8 @@ COUNT_TABLES = (
 
 async def identify(place: PostgresPlace) -> Identity | None:
     """The ledger's identity, whatever known revision it is at; None for a schema without any table."""
-    try:
-        connection = await place.connect()
-        try:
-            return await identify_on(connection, place)
-        finally:
-            await connection.close()
-    except FAULTS as error:
-        raise unusable(place, error) from error
+    async with connected(place) as connection:
+        return await identify_on(connection, place)
 
 
 async def require_current(place: PostgresPlace) -> Identity:

@@ -27,7 +27,7 @@ from ledger.rebuild import (
 )
 from ledger.store import statements as sqlite_statements
 from ledger.store.comparing import Stream, groups_of, reads, right_among
-from ledger.store.postgres.faults import FAULTS, unusable
+from ledger.store.postgres.connected import connected
 from ledger.store.postgres.place import PostgresPlace
 from ledger.store.postgres.reading import stored_pages
 from ledger.store.rows import write_changes, write_rows
@@ -50,15 +50,9 @@ STREAMS_AFTER: dict[Kind, str] = {
 
 async def rebuild(place: PostgresPlace) -> RebuildReport:
     """Rebuild everything there, over a connection of its own."""
-    try:
-        connection = await place.connect({"statement_timeout": "0", "plan_cache_mode": "auto"})
-        try:
-            with contextlib.closing(empty_projections()) as beside:
-                return await shared.rebuild_all(PostgresSource(connection, beside))
-        finally:
-            await connection.close()
-    except FAULTS as error:
-        raise unusable(place, error) from error
+    async with connected(place, {"statement_timeout": "0", "plan_cache_mode": "auto"}) as connection:
+        with contextlib.closing(empty_projections()) as beside:
+            return await shared.rebuild_all(PostgresSource(connection, beside))
 
 
 @dataclass(frozen=True, slots=True)

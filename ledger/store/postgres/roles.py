@@ -6,7 +6,7 @@ from typing import Any
 
 import asyncpg
 
-from ledger.store.postgres.faults import FAULTS, unusable
+from ledger.store.postgres.connected import connected
 from ledger.store.postgres.place import PostgresPlace
 
 READ = ("ledger_meta", "alembic_version")
@@ -34,15 +34,8 @@ QUOTE = "SELECT quote_ident($1), quote_ident(current_schema())"
 
 async def grant_writer(place: PostgresPlace, role: str) -> None:
     """Give an existing role what opening, appending, erasing and rebuilding need, and nothing else."""
-    try:
-        connection = await place.connect()
-        try:
-            async with connection.transaction():
-                await _grant(connection, role)
-        finally:
-            await connection.close()
-    except FAULTS as error:
-        raise unusable(place, error) from error
+    async with connected(place) as connection, connection.transaction():
+        await _grant(connection, role)
 
 
 async def _grant(connection: asyncpg.Connection[Any], role: str) -> None:

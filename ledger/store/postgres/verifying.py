@@ -15,7 +15,7 @@ from ledger.errors import RunNotFound
 from ledger.rebuild import empty_projections
 from ledger.store import statements as sqlite_statements
 from ledger.store.postgres import statements
-from ledger.store.postgres.faults import FAULTS, unusable
+from ledger.store.postgres.connected import connected
 from ledger.store.postgres.place import PostgresPlace, place_at
 from ledger.store.postgres.placed import check_places
 from ledger.store.postgres.probe import READ_META, require_current
@@ -53,15 +53,9 @@ async def opened_postgres(url: str) -> AsyncIterator[PostgresVerifiable]:
     """The ledger in that database."""
     place = place_at(url)
     identity = await require_current(place)
-    try:
-        connection = await place.connect(READ_ONLY | {"statement_timeout": "0"})
-        try:
-            with contextlib.closing(empty_projections()) as beside:
-                yield PostgresVerifiable(place, identity.ledger_id, connection, beside)
-        finally:
-            await connection.close()
-    except FAULTS as error:
-        raise unusable(place, error) from error
+    async with connected(place, READ_ONLY | {"statement_timeout": "0"}) as connection:
+        with contextlib.closing(empty_projections()) as beside:
+            yield PostgresVerifiable(place, identity.ledger_id, connection, beside)
 
 
 class PostgresVerifiable:
