@@ -28,7 +28,8 @@ from ledger.audit.signing.anchor import Anchor
 from ledger.audit.signing.keyring import create_key, revoke_key, rotate_key
 from ledger.audit.signing.keys import facts_of, known_keys, read_key_file, write_key_file
 from ledger.audit.signing.signing import Signer
-from ledger.audit.tree.merkle import leaf_hash, root_of
+from ledger.audit.tree.merkle import leaf_hash
+from tests.audit.trees import root_of
 from tests.contract.test_following import ordered, record, record_many
 from tests.ledger.scripted import ScriptedRun
 

@@ -8,8 +8,9 @@ import sqlalchemy as sa
 
 from ledger.audit.signing.stored import StoredCheckpoint
 from ledger.audit.tree.growing import GrowingTree
-from ledger.audit.tree.merkle import leaf_hash, root_of, verify_inclusion
+from ledger.audit.tree.merkle import leaf_hash, verify_inclusion
 from ledger.audit.tree.tiles import MissingLeaves, Place
+from tests.audit.trees import root_of
 from tests.contract.test_checkpoints import lay_open
 from tests.contract.test_following import ordered, record_many, take
 from tests.ledger.scripted import ScriptedRun
