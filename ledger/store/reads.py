@@ -77,7 +77,7 @@ class SqliteReads:
     def _connect(self) -> sqlite3.Connection:
         # The driver's own transactions would begin at the first write, that is never; a trace needs one moment.
         return sqlite3.connect(
-            read_address(self.place), BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False, uri=True
+            read_address(self.place), timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False, uri=True
         )
 
 
