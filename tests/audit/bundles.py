@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
@@ -85,6 +85,11 @@ def three_runs(writer: str = "w") -> MemoryLog:
     return log
 
 
+LOG = three_runs()
+SIZE = len(LOG.events)
+TRUSTED = [KEY.verifier]
+
+
 def write_run(path: Path, log: MemoryLog, run_id: str = "run-2", tree: SignedTree | None = None, **fields: str) -> Path:
     """The bundle of a run."""
     stream_id, session_id = run_stream(run_id), "session-1"
@@ -150,6 +155,18 @@ def members_of(path: Path) -> Members:
     with path.open("rb") as file:
         archive = Archive(file)
         return {name: b"".join(archive.chunks(name)) for name in archive.entries}
+
+
+def changed_line(name: str, number: int, old: bytes, new: bytes) -> Callable[[Members], Members]:
+    """Whoever writes something else into a line, once."""
+
+    def change(members: Members) -> Members:
+        lines = members[name].splitlines(keepends=True)
+        assert old in lines[number]
+        lines[number] = lines[number].replace(old, new, 1)
+        return members | {name: b"".join(lines)}
+
+    return change
 
 
 def write_members(path: Path, members: Members, *, says: Mapping[str, object] = MappingProxyType({})) -> Path:

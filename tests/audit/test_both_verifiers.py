@@ -17,30 +17,17 @@ from ledger.bytes import body_hash, genesis_link, next_link
 from tests.audit.bundles import (
     KEY,
     LEDGER_ID,
+    LOG,
     OTHER_KEY,
+    SIZE,
+    TRUSTED,
     MemoryLog,
+    changed_line,
     members_of,
-    three_runs,
     write_members,
     write_period,
     write_run,
 )
-
-LOG = three_runs()
-SIZE = len(LOG.events)
-TRUSTED = [KEY.verifier]
-
-
-@pytest.fixture
-def keys_file(tmp_path):
-    path = tmp_path / "keys"
-    path.write_text(f"{KEY.verifier}\n")
-    return path
-
-
-@pytest.fixture
-def run_bundle(tmp_path):
-    return write_run(tmp_path / "run.bundle", LOG, tree=LOG.signed_tree(SIZE, earlier=9))
 
 
 def both(path, keys_file):
@@ -80,16 +67,6 @@ def test_a_body_that_could_be_read_in_two_ways_is_refused_whoever_signed_it(case
     assert both(write_period(tmp_path / "other", signed_with(BODIES[case]), 0, SIZE), keys_file) == (False, False)
 
 
-def of_lines(name, number, old, new):
-    def change(members):
-        lines = members[name].splitlines(keepends=True)
-        assert old in lines[number]
-        lines[number] = lines[number].replace(old, new, 1)
-        return members | {name: b"".join(lines)}
-
-    return change
-
-
 def with_a_content_left_out(members):
     first, *others = members[names.CONTENTS].splitlines(keepends=True)
     entry = json.loads(first)
@@ -99,11 +76,11 @@ def with_a_content_left_out(members):
 
 
 CHANGES = {
-    "a number with a zero before it": of_lines(names.EVENTS, 2, b" 3 ", b" 03 "),
-    "a number with a sign": of_lines(names.EVENTS, 2, b" 3 ", b" +3 "),
+    "a number with a zero before it": changed_line(names.EVENTS, 2, b" 3 ", b" 03 "),
+    "a number with a sign": changed_line(names.EVENTS, 2, b" 3 ", b" +3 "),
     "a content that is left out": with_a_content_left_out,
-    "a content in a state that there is not": of_lines(names.CONTENTS, 0, b'"stored"', b'"archived"'),
-    "something after the body": of_lines(names.EVENTS, 2, b"\n", b"\t\n"),
+    "a content in a state that there is not": changed_line(names.CONTENTS, 0, b'"stored"', b'"archived"'),
+    "something after the body": changed_line(names.EVENTS, 2, b"\n", b"\t\n"),
 }
 
 
@@ -115,7 +92,7 @@ def test_what_only_one_of_the_two_could_overlook_both_find(case, run_bundle, tmp
 def test_an_event_of_the_log_is_not_said_to_have_come_later(tmp_path, keys_file):
     partly = members_of(write_run(tmp_path / "partly", LOG, tree=LOG.signed_tree(10)))
     place = partly[names.EVENTS].splitlines()[4].split(b" ")[0]
-    moved = of_lines(names.EVENTS, 4, place + b" ", b"3 ")(partly)
+    moved = changed_line(names.EVENTS, 4, place + b" ", b"3 ")(partly)
     assert both(write_members(tmp_path / "moved", moved), keys_file) == (False, False)
 
 

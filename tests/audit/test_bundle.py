@@ -20,9 +20,13 @@ from ledger.audit.notes.proofs import InclusionProof
 from ledger.stored_events import CONTENT_NAMES
 from tests.audit.bundles import (
     KEY,
+    LOG,
     OTHER_KEY,
+    SIZE,
+    TRUSTED,
     MemoryLog,
     chained,
+    changed_line,
     members_of,
     three_runs,
     write_members,
@@ -31,43 +35,13 @@ from tests.audit.bundles import (
 )
 from tests.ledger.scripted import ScriptedRun
 
-LOG = three_runs()
-SIZE = len(LOG.events)
-TRUSTED = [KEY.verifier]
 BEYOND_INDEPENDENT = {"a row", "a missing row", "another row", "consistency"}
 """What the small verifier compares with the manifest only."""
-
-
-@pytest.fixture
-def keys_file(tmp_path):
-    path = tmp_path / "keys"
-    path.write_text(f"{KEY.verifier}\n")
-    return path
-
-
-@pytest.fixture
-def run_bundle(tmp_path):
-    return write_run(tmp_path / "run.bundle", LOG, tree=LOG.signed_tree(SIZE, earlier=9))
-
-
-@pytest.fixture
-def period_bundle(tmp_path):
-    return write_period(tmp_path / "period.bundle", LOG, 10, SIZE)
 
 
 def events_in(members):
     lines = members[names.EVENTS].splitlines(keepends=True)
     return [parse_event_line(line, number) for number, line in enumerate(lines, 1)]
-
-
-def changed_line(name, number, old, new):
-    def change(members):
-        lines = members[name].splitlines(keepends=True)
-        assert old in lines[number]
-        lines[number] = lines[number].replace(old, new)
-        return members | {name: b"".join(lines)}
-
-    return change
 
 
 def without_line(name, number):

@@ -17,9 +17,8 @@ from ledger.audit.bundle.reading import Archive
 from ledger.audit.bundle.verifying import verify_bundle
 from ledger.audit.bundle.writing import ArchiveWriter
 from ledger.audit.bundle.zip_format import DEFLATED, STORED, Entry
-from tests.audit.bundles import KEY, members_of, three_runs, write_members, write_period, write_run
+from tests.audit.bundles import KEY, LOG, SIZE, members_of, write_members, write_period, write_run
 
-LOG = three_runs()
 TRUSTED = [KEY.verifier]
 DIGEST = "0" * 64
 
@@ -214,8 +213,8 @@ def whole(tmp_path_factory):
     """A bundle of each kind, and what is read from it."""
     folder = tmp_path_factory.mktemp("whole")
     paths = [
-        write_run(folder / "run", LOG, tree=LOG.signed_tree(len(LOG.events), 9)),
-        write_period(folder / "period", LOG, 10, len(LOG.events)),
+        write_run(folder / "run", LOG, tree=LOG.signed_tree(SIZE, 9)),
+        write_period(folder / "period", LOG, 10, SIZE),
     ]
     (folder / "keys").write_text(f"{KEY.verifier}\n")
     return folder, [(path.read_bytes(), members_of(path)) for path in paths]

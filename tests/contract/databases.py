@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import asyncpg
+import pytest
 
 from ledger import Ledger
 from tests.ledger.tables import PROJECTIONS
@@ -110,6 +112,20 @@ class PostgresOutsider:
 
 
 Outsider = SqliteOutsider | PostgresOutsider
+
+
+def stored(outsider: Outsider, tables: Sequence[str]) -> list[list[tuple[Any, ...]]]:
+    """All rows of these tables."""
+    return [outsider.execute(f"SELECT * FROM {table} ORDER BY 1, 2").fetchall() for table in tables]
+
+
+@contextmanager
+def refused(outsider: Outsider, tables: Sequence[str], rules: str | None = None) -> Iterator[None]:
+    """What is done meanwhile fails by one of these rules, and afterwards the tables hold what they held."""
+    before = stored(outsider, tables)
+    with pytest.raises(Refused, match=rules):
+        yield
+    assert stored(outsider, tables) == before
 
 
 class Database:

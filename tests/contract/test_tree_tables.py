@@ -2,8 +2,9 @@
 
 import pytest
 
-from tests.contract.databases import Refused
+from tests.contract.databases import Refused, refused
 
+TABLES = ("tile", "checkpoint")
 RULES = r"immutable|duplicate key"
 PUT_TILE = "INSERT INTO tile (level, tile_index, root, hashes) VALUES (?, ?, ?, ?)"
 PUT_CHECKPOINT = "INSERT INTO checkpoint (origin, size, key_id, root, note, created_us) VALUES (?, ?, ?, ?, ?, ?)"
@@ -19,10 +20,6 @@ def outsider(ledger, plain):
         outsider.execute(PUT_TILE, (0, index, ROOT, TILE))
     outsider.execute(PUT_CHECKPOINT, CHECKPOINT)
     return outsider
-
-
-def stored(outsider):
-    return [outsider.execute(f"SELECT * FROM {table} ORDER BY 1, 2").fetchall() for table in ("tile", "checkpoint")]
 
 
 ATTACKS = {
@@ -60,28 +57,22 @@ POSTGRES_ATTACKS = {
 
 @pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
 def test_a_plain_connection_cannot_change_the_tree_or_what_was_signed(outsider, attack):
-    before = stored(outsider)
-    with pytest.raises(Refused, match=RULES):
+    with refused(outsider, TABLES, RULES):
         outsider.execute(attack)
-    assert stored(outsider) == before
 
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("attack", SQLITE_ATTACKS.values(), ids=SQLITE_ATTACKS)
 def test_nor_can_it_in_the_words_of_sqlite(outsider, attack):
-    before = stored(outsider)
-    with pytest.raises(Refused, match=RULES):
+    with refused(outsider, TABLES, RULES):
         outsider.execute(attack)
-    assert stored(outsider) == before
 
 
 @pytest.mark.parametrize("database", ["postgres"], indirect=True)
 @pytest.mark.parametrize("attack", POSTGRES_ATTACKS.values(), ids=POSTGRES_ATTACKS)
 def test_nor_can_it_in_the_words_of_postgresql(outsider, plain, attack):
-    before = stored(outsider)
-    with pytest.raises(Refused, match=RULES):
+    with refused(outsider, TABLES, RULES):
         plain().script(attack)
-    assert stored(outsider) == before
 
 
 def test_several_keys_may_sign_the_same_tree_and_one_key_signs_it_once(outsider):
