@@ -13,6 +13,7 @@ from ledger.copies.backup import RestoreReport, back_up
 from ledger.copies.backup import restore as restore_backup
 from ledger.erasing.erasures import ErasureList, lines_of
 from ledger.reading.reader import LedgerReader
+from ledger.words.format import plural
 
 
 @click.command()
@@ -90,4 +91,4 @@ async def erasures(output: Path, db: str) -> None:
                     count += b'"erasure_id"' in line and b'"type"' in line
         except OSError as error:
             fail(f"{output} cannot be written ({error.strerror})", EXIT_UNUSABLE)
-    click.echo(f"{output}: {count:,} {'erasure' if count == 1 else 'erasures'}")
+    click.echo(f"{output}: {plural(count, 'erasure')}")

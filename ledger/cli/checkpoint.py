@@ -9,6 +9,7 @@ import click
 from ledger.audit.signing.signing import Signing
 from ledger.cli.common import command, db_option, json_option, open_existing, print_json, progress
 from ledger.cli.key import anchor_option, key_option, key_path, require_new, write_new
+from ledger.words.format import plural
 
 
 @click.command()
@@ -40,4 +41,4 @@ async def checkpoint(
     elif output is None:
         click.echo(signed.note, nl=False)
     else:
-        click.echo(f"signed {said.size:,} event{'' if said.size == 1 else 's'} of {said.origin} in {output}")
+        click.echo(f"signed {plural(said.size, 'event')} of {said.origin} in {output}")

@@ -10,7 +10,6 @@ import os
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec
 
 import click
@@ -142,12 +141,6 @@ def one_line(text: str | None, width: int) -> str:
         return "-"
     line = "".join(char if char.isprintable() else " " for char in " ".join(text.split()))
     return line if len(line) <= width else f"{line[: width - 1]}…"
-
-
-def when(time_us: int) -> str:
-    """A time of day in UTC, as RFC 3339."""
-    seconds, micros = divmod(time_us, 1_000_000)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{micros:06d}Z"
 
 
 def span(duration_us: int | None) -> str:

@@ -21,6 +21,7 @@ from ledger.cli.common import (
     print_json,
 )
 from ledger.erasing.erasing import ErasureReport
+from ledger.words.format import plural
 
 SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 REACHED = {
@@ -122,7 +123,7 @@ def _say_finished(finished: tuple[int, str | None, str | None], *, as_json: bool
     elif stage is None:
         click.echo("no erasure is unfinished")
     else:
-        click.echo(f"{count} {'erasure' if count == 1 else 'erasures'}: {REACHED[stage]}")
+        click.echo(f"{plural(count, 'erasure')}: {REACHED[stage]}")
     _leave_unless_finished(stage, problem)
 
 
@@ -132,8 +133,7 @@ def _leave_unless_finished(stage: str | None, problem: str | None) -> None:
 
 
 def _amount(report: ErasureReport) -> str:
-    contents = f"{report.content_count:,} {'content' if report.content_count == 1 else 'contents'}"
-    runs = f"{report.run_count:,} {'run' if report.run_count == 1 else 'runs'}"
+    contents, runs = plural(report.content_count, "content"), plural(report.run_count, "run")
     return f"{contents} ({report.size_bytes:,} bytes) of {runs}"
 
 

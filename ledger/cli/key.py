@@ -21,10 +21,10 @@ from ledger.cli.common import (
     plain,
     print_json,
     table,
-    when,
 )
 from ledger.reading.reader import LedgerReader
 from ledger.store.place import is_postgres, path_of
+from ledger.words.format import instant
 
 key_option = click.option(
     "--key",
@@ -117,7 +117,7 @@ async def list_keys(db: str, as_json: bool) -> None:
     if as_json:
         print_json([{"state": one.state, **plain(one)} for one in keys])
         return
-    rows = [[one.key_id, one.state, when(one.created_us), one.fingerprint or "-"] for one in keys]
+    rows = [[one.key_id, one.state, instant(one.created_us), one.fingerprint or "-"] for one in keys]
     click.echo(table([["KEY", "STATE", "SINCE", "FINGERPRINT (SHA-256)"], *rows]) if rows else "no keys")
 
 

@@ -15,10 +15,10 @@ from ledger.cli.common import (
     print_json,
     span,
     table,
-    when,
 )
 from ledger.reading.reader import LedgerReader
 from ledger.records import RunTrace
+from ledger.words.format import instant
 
 QUERY_WIDTH = 48
 PREVIEW_WIDTH = 100
@@ -49,7 +49,7 @@ async def runs(db: str, session_id: str | None, limit: int, cursor: str | None, 
             run.agent_flow or "-",
             str(run.step_count),
             str(run.tool_call_count),
-            when(run.created_us),
+            instant(run.created_us),
             one_line(run.query, QUERY_WIDTH),
         ]
         for run in page.rows
@@ -83,7 +83,7 @@ def render(trace: RunTrace) -> str:
         f"run      {summary.session_id}/{summary.run_id}",
         f"status   {summary.status}{reason}{', degraded' if run.degraded else ''}",
         f"flow     {summary.agent_flow or '-'}",
-        f"started  {when(run.started_us)}, took {span(run.elapsed_us)}",
+        f"started  {instant(run.started_us)}, took {span(run.elapsed_us)}",
         f"query    {one_line(summary.query, PREVIEW_WIDTH)}",
         f"answer   {one_line(summary.answer_preview, PREVIEW_WIDTH)}",
         f"events   {run.event_count}, head {run.head_link}",

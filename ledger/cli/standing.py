@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import click
 
@@ -16,6 +16,7 @@ from ledger.words.text import visible
 
 TYPE_WIDTH = 22
 BAR_CHARS = 20
+CHANGES_CHARS = 100
 
 
 def step(moment: Moment, changes: Sequence[Change]) -> str:
@@ -23,10 +24,20 @@ def step(moment: Moment, changes: Sequence[Change]) -> str:
     event = moment.event
     name = _styled(f"{event.type:<{TYPE_WIDTH}}", moment)
     head = f"{count(event.seq):>6}  {elapsed(event.elapsed_us):>9}  {name}  {line(event.type, event.fields)}"
-    lines = [head.rstrip()]
-    if changes:
-        lines.append(f"{'':19}{visible(' · '.join(change.words for change in changes))}")
-    return "\n".join(lines)
+    return "\n".join([head.rstrip(), *_wrapped(visible(change.words) for change in changes)])
+
+
+def _wrapped(words: Iterable[str]) -> Iterator[str]:
+    """Side by side below an event, as many as a line has room for: the first event names every limit of the run."""
+    line = ""
+    for each in words:
+        if line and len(line) + len(each) > CHANGES_CHARS:
+            yield f"{'':19}{line}"
+            line = each
+        else:
+            line = f"{line} · {each}" if line else each
+    if line:
+        yield f"{'':19}{line}"
 
 
 def screen(moment: Moment, run: Standing, changes: Sequence[Change], event_count: int) -> str:

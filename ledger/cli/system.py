@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
-from ledger.cli.common import command, db_option, json_option, print_json, table, when
+from ledger.cli.common import command, db_option, json_option, print_json, table
 from ledger.reading.reader import LedgerReader
+from ledger.words.format import instant
 
 ENVELOPE = frozenset({"event_id", "type", "version", "stream_id", "occurred_us"})
 
@@ -26,7 +27,7 @@ async def system(db: str, after_seq: int, limit: int, as_json: bool) -> None:
     if as_json:
         print_json([{"seq": event.seq, "link": event.link, **event.fields} for event in events])
         return
-    rows = [[str(event.seq), when(event.occurred_us), event.type, _facts(event.fields)] for event in events]
+    rows = [[str(event.seq), instant(event.occurred_us), event.type, _facts(event.fields)] for event in events]
     click.echo(table([["SEQ", "TIME", "EVENT", "FACTS"], *rows]) if rows else "nothing was decided")
     if len(events) == limit:
         click.echo(f"more: --after {events[-1].seq}")
@@ -34,4 +35,4 @@ async def system(db: str, after_seq: int, limit: int, as_json: bool) -> None:
 
 def _facts(fields: Mapping[str, Any]) -> str:
     facts = ((name, value) for name, value in fields.items() if name not in ENVELOPE)
-    return ", ".join(f"{name} {when(value) if name.endswith('_us') else value}" for name, value in facts)
+    return ", ".join(f"{name} {instant(value) if name.endswith('_us') else value}" for name, value in facts)

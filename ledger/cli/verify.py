@@ -17,11 +17,11 @@ from ledger.cli.common import (
     one_line,
     print_json,
     progress,
-    when,
 )
 from ledger.verifying import VerifyReport, cores
 from ledger.verifying import verify as verify_ledger
 from ledger.verifying import verify_run as verify_one
+from ledger.words.format import instant, plural
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 WIDTH = 400
@@ -87,8 +87,8 @@ def say(report: VerifyReport, *, of: str | None = None) -> None:
     """The report as text, which never says more than was looked at (SPEC E9)."""
     about = f"ledger {report.ledger_id}: " if of is None else f"ledger {report.ledger_id}, only {one_line(of, 300)}: "
     click.echo(
-        f"{about}{_count(report.event_count, 'event')} of {_count(report.stream_count, 'stream')},"
-        f" {_count(report.content_count, 'content')}, {_count(report.row_count, 'row')}"
+        f"{about}{plural(report.event_count, 'event')} of {plural(report.stream_count, 'stream')},"
+        f" {plural(report.content_count, 'content')}, {plural(report.row_count, 'row')}"
     )
     for finding in report.findings:
         click.echo(one_line(str(finding), WIDTH))
@@ -97,7 +97,7 @@ def say(report: VerifyReport, *, of: str | None = None) -> None:
     if report.is_right:
         click.echo("links, columns, contents, rows and the course of every run agree")
     else:
-        click.echo(f"NOT as it should be: {_count(report.finding_count, 'finding')}")
+        click.echo(f"NOT as it should be: {plural(report.finding_count, 'finding')}")
     say_outdated(report)
     click.echo(_tail(report))
 
@@ -107,14 +107,14 @@ def say_outdated(report: VerifyReport) -> None:
     if report.runs_outdated:
         verb = "is" if report.runs_outdated == 1 else "are"
         click.echo(
-            f"{_count(report.runs_outdated, 'run')} {verb} folded by an earlier version;"
+            f"{plural(report.runs_outdated, 'run')} {verb} folded by an earlier version;"
             " `tachograph rebuild` makes them anew"
         )
 
 
 def _tail(report: VerifyReport) -> str:
     tail = report.tail
-    anchored = _count(report.anchored_count, "event")
+    anchored = plural(report.anchored_count, "event")
     under = f"{anchored} under a checkpoint kept outside are those that were signed"
     if not report.is_right:
         # Of an event the tree has its link: what else is wrong with it was said before.
@@ -126,10 +126,6 @@ def _tail(report: VerifyReport) -> str:
     if tail.first_us is None or tail.last_us is None:
         return "tail not anchored: there are no events yet"
     return (
-        f"tail not anchored: nothing outside the ledger vouches for {_count(tail.event_count, 'event')},"
-        f" recorded from {when(tail.first_us)} to {when(tail.last_us)}"
+        f"tail not anchored: nothing outside the ledger vouches for {plural(tail.event_count, 'event')},"
+        f" recorded from {instant(tail.first_us)} to {instant(tail.last_us)}"
     )
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"

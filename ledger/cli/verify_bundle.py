@@ -12,7 +12,8 @@ from ledger.audit.bundle.report import BundleReport, PeriodRun
 from ledger.audit.bundle.verifying import verify_bundle as verify_file
 from ledger.audit.notes.notes import VerifierKey
 from ledger.audit.signing.kept import read_keys, read_note
-from ledger.cli.common import EXIT_NOT_FOUND, command, fail, json_option, one_line, print_json, progress, table, when
+from ledger.cli.common import EXIT_NOT_FOUND, command, fail, json_option, one_line, print_json, progress, table
+from ledger.words.format import instant
 
 LOST = "HARNESS_LOST"
 """The reason of a run that recovery has ended."""
@@ -80,9 +81,9 @@ def lines_of(report: BundleReport, *, with_runs: bool) -> list[str]:
     if isinstance(manifest, RunManifest):
         lines = [f"run       {manifest.session_id}/{manifest.run_id} of ledger {manifest.ledger_id}"]
     else:
-        times = f"{when(manifest.from_us)} to {when(manifest.to_us)}, as it says"
+        times = f"{instant(manifest.from_us)} to {instant(manifest.to_us)}, as it says"
         lines = [f"period    {times}; of ledger {manifest.ledger_id}"]
-    lines.append(f"made      {when(manifest.made_us)} by {manifest.made_by}, as it says")
+    lines.append(f"made      {instant(manifest.made_us)} by {manifest.made_by}, as it says")
     if report.finding is not None:
         return [*lines, f"WRONG     {one_line(str(report.finding), FINDING_WIDTH)}"]
     lines += [f"events    {manifest.event_count:,}, each linked to the one before", *_vouching_of(report)]
@@ -122,7 +123,7 @@ def _times_of(report: BundleReport, manifest: PeriodManifest) -> list[str]:
     begin, end = manifest.tree.earlier_size, manifest.tree.size
     lines = ["recorded  nothing"]
     if report.recorded_us is not None:
-        first, last = map(when, report.recorded_us)
+        first, last = map(instant, report.recorded_us)
         lines = [f"recorded  from {first} to {last}: the places {begin:,} to {end - 1:,} of the log"]
     if not report.is_begin_shown:
         lines.append(f"          whether events of the period came before place {begin:,}, nothing in it shows")
@@ -147,7 +148,10 @@ def _summary_of(runs: tuple[PeriodRun, ...]) -> list[str]:
 def _table_of(runs: tuple[PeriodRun, ...]) -> str:
     rows = [["RUN", "BEGUN", "ENDED", "OUTCOME", "REASON", "EVENTS"]]
     for run in runs:
-        times = ["before" if run.begun_us is None else when(run.begun_us), when(run.ended_us) if run.ended_us else "-"]
+        times = [
+            "before" if run.begun_us is None else instant(run.begun_us),
+            instant(run.ended_us) if run.ended_us else "-",
+        ]
         said = [run.outcome or "-", run.reason or "-", str(run.event_count)]
         rows.append([f"{run.session_id}/{run.run_id}", *times, *said])
     return table(rows, indent="          ")

@@ -218,8 +218,11 @@ class LedgerReader:
         return await self.in_one_moment(lambda connection, queries: look(StoredTree(connection, queries)))
 
     async def in_one_moment(self, work: Callable[[sa.Connection, LeafQueries], T]) -> T:
-        """Do it in one transaction that cannot write; on PostgreSQL in this loop, which waits."""
-        return await self._read(lambda connection: work(connection, self._reads.leaf_queries))
+        """Do it in one transaction that cannot write; on PostgreSQL in this loop, which waits.
+
+        The queries say what the public order is.
+        """
+        return await self._read(work, self._reads.leaf_queries)
 
     async def ledger_id(self) -> str:
         """The permanent id of the ledger."""
@@ -229,10 +232,6 @@ class LedgerReader:
         """Runs of which content was erased, at which position each says so, and the erasure; in order of streams."""
         _check_number("limit", limit, 1, PAGE_EVENTS_MAX)
         return await self._read(reading.erased_runs, after, limit)
-
-    async def examine(self, work: Callable[[sa.Connection, LeafQueries], T]) -> T:
-        """Do it in one transaction, for who reads in a way of his own; the queries say what the public order is."""
-        return await self._read(work, self._reads.leaf_queries)
 
     async def close(self) -> None:
         """Let go of the ledger, once the reads under way have ended; whoever reads later gets `LedgerUnreadable`."""

@@ -163,6 +163,16 @@ async def test_the_digest_of_a_report_is_that_of_its_data(ledger):
     assert (await report_of(ledger.reader)).digest != report.digest
 
 
+async def test_it_is_told_how_many_runs_were_read_and_of_how_many(ledger, monkeypatch):
+    monkeypatch.setattr(gathering, "PAGE_RUNS", 2)
+    for number in range(5):
+        record(ledger, *plain_run(number, version="2" if number else "1"))
+    told = []
+    wanted = Wanted(0, ALWAYS.to_us, "triage", "2")
+    await read_report(ledger.reader, wanted, Sample(3, "1"), Sheet(), EPOCH_US, lambda *said: told.append(said))
+    assert told == [(2, 4), (4, 4)]
+
+
 async def test_of_many_runs_without_success_the_first_are_named_and_the_others_counted(ledger, monkeypatch):
     monkeypatch.setattr(gathering, "LISTED_MAX", 2)
     record(ledger, *(ScriptedRun(f"run-{number}").start() for number in range(5)))

@@ -48,6 +48,18 @@ def test_elsewhere_than_on_a_terminal_all_events_are_printed_with_what_they_chan
     assert "                   model calls: 0 → 1 of 100" in lines
 
 
+def test_what_an_event_changed_takes_as_many_lines_as_it_needs_and_none_is_long(path):
+    async def record():
+        async with await Ledger.open(path) as ledger:
+            limits = {f"tool:tool_number_{number}": number for number in range(30)}
+            ledger.journal.submit(ScriptedRun().start(limits=limits)).result()
+
+    asyncio.run(record())
+    lines = call("session-1/run-1", "--db", path).stdout.splitlines()
+    assert max(map(len, lines)) <= 120
+    assert sum(line.count("tool_number_") for line in lines[1:]) == 30
+
+
 def test_a_run_as_json_is_one_object_a_line(recorded):
     steps = [json.loads(line) for line in call("session-1/run-1", "--db", recorded, "--json").stdout.splitlines()]
     assert [step["seq"] for step in steps] == list(range(1, 11))

@@ -15,7 +15,7 @@ from harness.clock import SystemWallClock
 from harness.errors import InvalidInput
 from ledger.audit.report import Report, Sample, Sheet, Wanted, read_report
 from ledger.audit.report.sampling import SAMPLE_MAX
-from ledger.cli.common import command, db_option, json_option, plain, print_json
+from ledger.cli.common import command, db_option, json_option, plain, print_json, progress
 from ledger.reading.reader import LedgerReader
 from ledger.words.format import count, plural
 from viewer.cli import NotTried
@@ -65,8 +65,9 @@ async def report(
     if output is None and csv_file is None and not as_json:
         raise click.UsageError("say where to: -o FILE, --csv FILE or --json")
     async with await LedgerReader.open(db) as reader:
-        with _replacing(csv_file) as sheet_file:
-            found = await read_report(reader, wanted, Sample(size, seed), Sheet(sheet_file), SystemWallClock().now_us())
+        with _replacing(csv_file) as sheet_file, progress("reading runs", as_json) as on_progress:
+            now_us = SystemWallClock().now_us()
+            found = await read_report(reader, wanted, Sample(size, seed), Sheet(sheet_file), now_us, on_progress)
     if output is not None:
         with _replacing(output) as page:
             assert page is not None, "it has a name"

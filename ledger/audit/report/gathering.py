@@ -11,6 +11,7 @@ import orjson
 import sqlalchemy as sa
 
 from harness.ids import run_stream
+from harness.state import RUNNING
 from ledger.audit.report import statements
 from ledger.audit.report.records import Key, LatestCheckpoint, Report, RunLine, Wanted
 from ledger.audit.report.sampling import Sample
@@ -20,9 +21,10 @@ from ledger.audit.signing.stored import StoredTree
 from ledger.errors import RunUnreadable
 from ledger.following.leaves import LeafQueries
 from ledger.reading import moment as reading
-from ledger.reading import query
 
 T = TypeVar("T")
+Progress = Callable[[int, int], None]
+"""Hears how many runs were read, and of how many."""
 
 PAGE_RUNS = 200
 """Runs read at once,"""
@@ -36,7 +38,7 @@ SUMS = ("model_calls", "tool_calls", "input_tokens", "output_tokens", "total_tok
 class Examined(Protocol):
     """The part of `ledger.LedgerReader` that a report uses."""
 
-    async def examine(self, work: Callable[[sa.Connection, LeafQueries], T]) -> T:
+    async def in_one_moment(self, work: Callable[[sa.Connection, LeafQueries], T]) -> T:
         """Do it in a transaction that cannot write, and sees one moment."""
 
 
@@ -44,31 +46,37 @@ class Examined(Protocol):
 class _Gathered:
     tally: Tally = field(default_factory=Tally)
     run_count: int = 0
+    open_count: int = 0
     usage: Counter[str] = field(default_factory=Counter)
     listed: list[RunLine] = field(default_factory=list)
     not_listed_count: int = 0
     keys: dict[str, Key] = field(default_factory=dict)
 
-    @property
-    def open_count(self) -> int:
-        return sum(number for kind, number in self.tally.figures()["outcomes"].kinds if kind[0] == "RUNNING")
 
-
-async def read_report(reader: Examined, wanted: Wanted, sample: Sample, sheet: Sheet, now_us: int) -> Report:
+async def read_report(
+    reader: Examined,
+    wanted: Wanted,
+    sample: Sample,
+    sheet: Sheet,
+    now_us: int,
+    on_progress: Progress = lambda _done, _of: None,
+) -> Report:
     """The period as it is at one moment; every run goes to `sheet` and is offered to `sample`."""
 
     def work(connection: sa.Connection, queries: LeafQueries) -> Report:
         gathered, tree = _Gathered(), StoredTree(connection, queries)
         for outcome in OUTCOMES:
             gathered.tally.count("outcomes", outcome, None, times=0)
+        run_count = _count(connection, wanted)
         for page in _pages(connection, wanted):
             for run in _lines(connection, page, gathered.tally):
                 _take(run, gathered)
                 sheet.add(run)
                 sample.offer(run)
+            on_progress(gathered.run_count, run_count)
         _system(connection, wanted, gathered)
         return Report(
-            ledger_id=str(connection.execute(query.LEDGER_ID).scalar_one()),
+            ledger_id=reading.ledger_id(connection),
             made_us=now_us,
             event_count=tree.size(),
             wanted=wanted,
@@ -85,29 +93,40 @@ async def read_report(reader: Examined, wanted: Wanted, sample: Sample, sheet: S
             sheet_digest=sheet.digest,
         )
 
-    return await reader.examine(work)
+    return await reader.in_one_moment(work)
 
 
 def _pages(connection: sa.Connection, wanted: Wanted) -> Iterator[Sequence[sa.RowMapping]]:
     """The runs of the period in the order in which they started."""
-    statement = statements.RUNS
+    statement = _of_agent(statements.RUNS, wanted)
+    values = _first(wanted) | {"limit": PAGE_RUNS}
+    while rows := connection.execute(statement, values).mappings().all():
+        yield rows
+        values |= {"created_us": rows[-1]["created_us"], "run_id": rows[-1]["run_id"]}
+
+
+def _count(connection: sa.Connection, wanted: Wanted) -> int:
+    """How many runs the period has."""
+    return int(connection.execute(_of_agent(statements.RUN_COUNT, wanted), _first(wanted)).scalar_one())
+
+
+def _of_agent(statement: sa.Select[Any], wanted: Wanted) -> sa.Select[Any]:
     if wanted.agent is not None:
         statement = statement.where(statements.OF_AGENT)
     if wanted.agent_version is not None:
         statement = statement.where(statements.OF_VERSION)
-    values = {
+    return statement
+
+
+def _first(wanted: Wanted) -> dict[str, Any]:
+    """What is asked with, before any run is read."""
+    return {
+        "created_us": wanted.from_us,
+        "run_id": "",
         "to_us": wanted.to_us,
         "agent": wanted.agent,
         "agent_version": wanted.agent_version,
-        "limit": PAGE_RUNS,
     }
-    after: tuple[int, str] = (wanted.from_us, "")
-    while True:
-        rows = connection.execute(statement, values | {"created_us": after[0], "run_id": after[1]}).mappings().all()
-        if not rows:
-            return
-        yield rows
-        after = (rows[-1]["created_us"], rows[-1]["run_id"])
 
 
 @dataclass(slots=True)
@@ -190,6 +209,7 @@ def _line(row: sa.RowMapping, incidents: _Incidents) -> RunLine:
 def _take(run: RunLine, gathered: _Gathered) -> None:
     tally = gathered.tally
     gathered.run_count += 1
+    gathered.open_count += run.status == RUNNING
     tally.count("outcomes", run.status, run.reason)
     tally.count("agents", run.agent, run.agent_version)
     if run.status == "BUDGET_EXHAUSTED":

@@ -21,6 +21,11 @@ NOTEWORTHY = (
 
 _run = diagnosis_run.c
 _limit = sa.bindparam("limit", type_=sa.Integer)
+_coming = (
+    _run.created_us < sa.bindparam("to_us", type_=Int),
+    sa.tuple_(_run.created_us, _run.run_id)
+    > sa.tuple_(sa.bindparam("created_us", type_=Int), sa.bindparam("run_id", type_=Id)),
+)
 
 RUNS = (
     sa.select(
@@ -46,15 +51,13 @@ RUNS = (
         stream.c.head_link,
     )
     .select_from(diagnosis_run.join(stream, stream.c.stream_id == sa.literal("r:") + _run.run_id))
-    .where(
-        _run.created_us < sa.bindparam("to_us", type_=Int),
-        sa.tuple_(_run.created_us, _run.run_id)
-        > sa.tuple_(sa.bindparam("created_us", type_=Int), sa.bindparam("run_id", type_=Id)),
-    )
+    .where(*_coming)
     .order_by(_run.created_us, _run.run_id)
     .limit(_limit)
 )
-"""A page of the runs before `to_us`, after a time and a run."""
+"""A page of the runs before `to_us`, after a time and a run,"""
+RUN_COUNT = sa.select(sa.func.count()).select_from(diagnosis_run).where(*_coming)
+"""and how many there are."""
 OF_AGENT = _run.agent == sa.bindparam("agent", type_=sa.Text)
 OF_VERSION = _run.agent_version == sa.bindparam("agent_version", type_=sa.Text)
 
