@@ -60,33 +60,28 @@ class RandomRun:
         self.scopes_opened = 0
 
     def submissions(self, action: str, pick: int, tokens: int | None):
+        yield from self.of_attempts(action, pick, tokens)
+        yield from self.of_scopes(action, pick)
+        yield from self.of_the_path(action, pick)
+        yield from self.of_the_whole(action, pick)
+
+    def scope(self, pick: int) -> str | None:
+        return self.scopes[pick % len(self.scopes)] if self.scopes and pick % 5 else None
+
+    def of_attempts(self, action: str, pick: int, tokens: int | None):
         run = self.run
         usage = None if tokens is None else {"input_tokens": tokens, "output_tokens": tokens // 2}
         if usage is not None and pick % 3:
             usage["cost_micros"] = usage["input_tokens"] * pick
-        scope = self.scopes[pick % len(self.scopes)] if self.scopes and pick % 5 else None
         match action:
             case "start model" | "start tool" | "start guard":
                 timeout_us = 500 if pick % 4 == 1 else None
+                scope = self.scope(pick)
                 attempt = run.attempt(action.split()[1], f"n{pick % 3}", scope_id=scope, timeout_us=timeout_us)
                 self.open.append(attempt)
                 yield attempt.start(f"input {pick % 2}", reserve=RESERVE if pick % 2 else None)
             case "succeed" | "fail" | "fail and retry" | "abandon" if self.open:
-                attempt = self.open.pop(pick % len(self.open))
-                stream = STREAM if pick % 3 == 2 else {}
-                self.ended.append(attempt)
-                if action == "abandon":
-                    self.abandoned.append(attempt)
-                    yield attempt.abandon("NOT_INVOKED" if pick % 4 == 3 else "RUN_ENDED")
-                elif action == "succeed":
-                    yield attempt.succeed(f"output {pick}", usage, **stream)
-                else:
-                    yield attempt.fail(will_retry=action == "fail and retry", usage=usage, **stream)
-                if action == "fail and retry" and pick % 2:
-                    again = run.attempt(attempt.kind, attempt.name, attempt=attempt.number + 1)
-                    again.boundary = attempt.boundary.rpartition("/")[0] + f"/{again.number}"
-                    self.open.append(again)
-                    yield again.start()
+                yield from self.end_of_attempt(action, pick, usage)
             case "finish late" if self.abandoned:
                 yield self.abandoned.pop(pick % len(self.abandoned)).finish_late(usage)
             case "retry unseen" if self.open or self.ended:
@@ -95,16 +90,42 @@ class RandomRun:
                 yield known[pick % len(known)].retry_unseen(2 + pick % 2, charged if pick % 3 else None)
             case "pass observed" if self.open:
                 yield self.open[pick % len(self.open)].pass_observed(f"r{pick % 2}", pick)
-            case "decide":
-                yield run.decide(f"n{pick % 3}", allowed=bool(pick % 2))
+
+    def end_of_attempt(self, action: str, pick: int, usage: dict[str, int] | None):
+        attempt = self.open.pop(pick % len(self.open))
+        stream = STREAM if pick % 3 == 2 else {}
+        self.ended.append(attempt)
+        if action == "abandon":
+            self.abandoned.append(attempt)
+            yield attempt.abandon("NOT_INVOKED" if pick % 4 == 3 else "RUN_ENDED")
+        elif action == "succeed":
+            yield attempt.succeed(f"output {pick}", usage, **stream)
+        else:
+            yield attempt.fail(will_retry=action == "fail and retry", usage=usage, **stream)
+        if action == "fail and retry" and pick % 2:
+            again = self.run.attempt(attempt.kind, attempt.name, attempt=attempt.number + 1)
+            again.boundary = attempt.boundary.rpartition("/")[0] + f"/{again.number}"
+            self.open.append(again)
+            yield again.start()
+
+    def of_scopes(self, action: str, pick: int):
+        run = self.run
+        match action:
             case "open scope":
                 self.scopes_opened += 1
-                yield run.open_scope(f"s{self.scopes_opened}", scope, model_calls=pick, **{"observe:tool_calls": 1})
+                outer, limits = self.scope(pick), {"model_calls": pick, "observe:tool_calls": 1}
+                yield run.open_scope(f"s{self.scopes_opened}", outer, **limits)
                 self.scopes.append(f"s{self.scopes_opened}")
             case "exhaust scope" if self.scopes:
                 yield run.exhaust_scope(self.scopes[pick % len(self.scopes)])
             case "close scope" if self.scopes:
                 yield run.close_scope(self.scopes.pop(pick % len(self.scopes) if pick % 3 == 0 else -1))
+
+    def of_the_path(self, action: str, pick: int):
+        run = self.run
+        match action:
+            case "decide":
+                yield run.decide(f"n{pick % 3}", allowed=bool(pick % 2))
             case "transition":
                 yield run.transition(f"n{pick % 4}", cause=("NEXT", "REPAIR", "FALLBACK")[pick % 3])
             case "finish graph":
@@ -114,12 +135,16 @@ class RandomRun:
                 yield run.submission(
                     run.event(e.ReservationRejected, boundary="tool/x/1/1", kind="tool", name="x", **figures)
                 )
+            case "select flow":
+                yield run.submission(run.event(e.FlowSelected, boundary="f/run/1/1", flow=f"F{pick % 2}"))
+
+    def of_the_whole(self, action: str, pick: int):
+        run = self.run
+        match action:
             case "request cancellation":
                 yield run.request_cancellation()
             case "signal":
                 yield run.submission(run.event(e.CancellationSignalled, boundary="c/run/1/1", reason="SHUTDOWN"))
-            case "select flow":
-                yield run.submission(run.event(e.FlowSelected, boundary="f/run/1/1", flow=f"F{pick % 2}"))
             case "answer":
                 yield run.answer(f"answer {pick}")
             case "evaluate":
