@@ -135,41 +135,57 @@ class FakeRun:
     ) -> None:
         """One attempt of a model step; `end_ms` None leaves it open. `passes` are observed limits, `hidden` a count."""
         step_boundary = boundary_id(scopes(scope), "model", name, ordinal, attempt).rpartition("/")[0]
-        boundary, attempt_id = f"{step_boundary}/{attempt}", f"a{len(self.events)}"
         reserve = reserve or {}
         timeout_us = None if timeout_ms is None else timeout_ms * 1_000
         self.charge(model_calls=1, **reserve)
-        self.add(
-            e.ReservationGranted,
-            start_ms,
-            boundary=boundary,
-            kind="model",
-            name=name,
-            usage={"model_calls": 1, **reserve},
-            attempt_id=attempt_id,
-            scope_id=scope_id,
+        usage = {"model_calls": 1, **reserve}
+        numbers = {"attempt": attempt, "max_attempts": of}
+        started = {"scope_id": scope_id, "timeout_us": timeout_us, "operation": "DIAGNOSIS_AGENT", "model": model}
+        same = self._begin(
+            start_ms, f"{step_boundary}/{attempt}", "model", name, usage=usage, passes=passes, **started, **numbers
         )
+        step = self.steps.get(step_boundary) or self._step(step_boundary, scope, name, model, prompt, timeout_us)
+        step = replace(step, attempt_count=attempt, hidden_retry_count=step.hidden_retry_count + hidden)
+        for request in range(2, hidden + 2):
+            self.add(e.HiddenRetryDetected, start_ms, **same, request=request, usage={"model_calls": 1})
+            self.charge(model_calls=1)
+        if end_ms is None:
+            self.reserved = {key: self.reserved.get(key, 0) + amount for key, amount in reserve.items()}
+        else:
+            ended = {**same, "duration_us": round((end_ms - start_ms) * 1000)}
+            if first_ms is not None:
+                ended |= {"first_output_us": first_ms * 1_000, "output_chunks": chunks}
+                step = replace(step, first_output_us=first_ms * 1_000, output_chunks=chunks)
+            if failure:
+                self.add(e.AttemptFailed, end_ms, **ended, failure=failure, will_retry=attempt < of)
+                step = replace(step, status="FAILED", failure=failure, error=content(said) if said else None)
+            else:
+                self.add(e.AttemptSucceeded, end_ms, **ended)
+                step = replace(step, status="SUCCESS", failure=None, output=content(output))
+                step = self._settle(step, end_ms, tokens, cost, reserve, **same)
+            step = replace(step, duration_us=self.now_us - step.started_elapsed_us)
+            if failure and attempt < of:
+                retry = {"failure": failure, "next_attempt": attempt + 1, "delay_us": 60_000}
+                self.add(e.RetryScheduled, end_ms, **same, **retry)
+        self.steps[step_boundary] = step
+
+    def _begin(self, at_ms, boundary, kind, name, *, usage, passes, scope_id, **started) -> dict[str, str]:
+        """Grant an attempt its reservation, and start it; what all its events say."""
+        same = {"boundary": boundary, "attempt_id": f"a{len(self.events)}"}
+        operation = {"kind": kind, "name": name, "scope_id": scope_id}
+        self.add(e.ReservationGranted, at_ms, **same, **operation, usage=usage)
         for resource, limit in passes:
-            self._pass(start_ms, boundary, "model", name, resource, limit, attempt_id=attempt_id)
-        self.add(
-            e.AttemptStarted,
-            start_ms,
-            boundary=boundary,
-            attempt_id=attempt_id,
-            scope_id=scope_id,
-            timeout_us=timeout_us,
-            kind="model",
-            name=name,
-            operation="DIAGNOSIS_AGENT",
-            attempt=attempt,
-            max_attempts=of,
-            model=model,
-        )
-        step = self.steps.get(step_boundary) or AgentStep(
+            self._pass(at_ms, boundary, kind, name, resource, limit, attempt_id=same["attempt_id"])
+        self.add(e.AttemptStarted, at_ms, **same, **operation, **started)
+        return same
+
+    def _step(self, boundary, scope, name, model, prompt, timeout_us) -> AgentStep:
+        """One that has just begun."""
+        return AgentStep(
             run_id=self.run_id,
             session_id=self.session_id,
             step_no=len(self.steps) + 1,
-            boundary=step_boundary,
+            boundary=boundary,
             scope=scope,
             name=name,
             model=model,
@@ -190,56 +206,20 @@ class FakeRun:
             output_chunks=None,
             hidden_retry_count=0,
         )
-        step = replace(step, attempt_count=attempt, hidden_retry_count=step.hidden_retry_count + hidden)
-        for request in range(2, hidden + 2):
-            same = {"boundary": boundary, "attempt_id": attempt_id}
-            self.add(e.HiddenRetryDetected, start_ms, **same, request=request, usage={"model_calls": 1})
-            self.charge(model_calls=1)
-        if end_ms is None:
-            self.reserved = {key: self.reserved.get(key, 0) + amount for key, amount in reserve.items()}
-        else:
-            duration_us = round((end_ms - start_ms) * 1000)
-            ended = {"boundary": boundary, "attempt_id": attempt_id, "duration_us": duration_us}
-            if first_ms is not None:
-                ended |= {"first_output_us": first_ms * 1_000, "output_chunks": chunks}
-                step = replace(step, first_output_us=first_ms * 1_000, output_chunks=chunks)
-            if failure:
-                self.add(e.AttemptFailed, end_ms, **ended, failure=failure, will_retry=attempt < of)
-                error = content(said) if said else None
-                step = replace(step, status="FAILED", failure=failure, error=error)
-            else:
-                self.add(e.AttemptSucceeded, end_ms, **ended)
-                step = replace(step, status="SUCCESS", failure=None, output=content(output))
-                usage = dict(zip(("input_tokens", "output_tokens"), tokens, strict=True)) if tokens else None
-                if usage and cost is not None:
-                    usage["cost_micros"] = cost
-                    step = replace(step, cost_micros=cost)
-                self.add(
-                    e.UsageSettled,
-                    end_ms,
-                    boundary=boundary,
-                    attempt_id=attempt_id,
-                    usage=usage,
-                    complete=usage is not None,
-                )
-                if usage:
-                    self.charge(**usage, total_tokens=sum(tokens))
-                    self.charge(**{key: -amount for key, amount in reserve.items()})
-                    step = replace(step, input_tokens=tokens[0], output_tokens=tokens[1])
-                else:
-                    self.unknown_usage += 1
-            step = replace(step, duration_us=self.now_us - step.started_elapsed_us)
-            if failure and attempt < of:
-                self.add(
-                    e.RetryScheduled,
-                    end_ms,
-                    boundary=boundary,
-                    attempt_id=attempt_id,
-                    failure=failure,
-                    next_attempt=attempt + 1,
-                    delay_us=60_000,
-                )
-        self.steps[step_boundary] = step
+
+    def _settle(self, step, at_ms, tokens, cost, reserve, **same) -> AgentStep:
+        """What a step used in the place of what was reserved for it; `tokens` None where nobody knows."""
+        usage = dict(zip(("input_tokens", "output_tokens"), tokens, strict=True)) if tokens else None
+        if usage and cost is not None:
+            usage["cost_micros"] = cost
+            step = replace(step, cost_micros=cost)
+        self.add(e.UsageSettled, at_ms, **same, usage=usage, complete=usage is not None)
+        if usage is None:
+            self.unknown_usage += 1
+            return step
+        self.charge(**usage, total_tokens=sum(tokens))
+        self.charge(**{key: -amount for key, amount in reserve.items()})
+        return replace(step, input_tokens=tokens[0], output_tokens=tokens[1])
 
     def tool(
         self,
@@ -255,7 +235,6 @@ class FakeRun:
         said=None,
         effect="read",
         abandoned=False,
-        late_ms=None,
         call_id=None,
         scope_id=None,
         timeout_ms=None,
@@ -263,41 +242,19 @@ class FakeRun:
     ) -> None:
         """One attempt of a tool."""
         timeout_us = None if timeout_ms is None else timeout_ms * 1_000
-        boundary, attempt_id = boundary_id(scopes(scope), "tool", name, ordinal, 1), f"a{len(self.events)}"
+        boundary = boundary_id(scopes(scope), "tool", name, ordinal, 1)
         self.charge(tool_calls=1, **{f"tool_{name}": 1})
-        self.add(
-            e.ReservationGranted,
-            start_ms,
-            boundary=boundary,
-            kind="tool",
-            name=name,
-            usage={"tool_calls": 1, f"tool:{name}": 1},
-            attempt_id=attempt_id,
-            scope_id=scope_id,
-        )
-        for resource, limit in passes:
-            self._pass(start_ms, boundary, "tool", name, resource, limit, attempt_id=attempt_id)
-        self.add(
-            e.AttemptStarted,
-            start_ms,
-            boundary=boundary,
-            attempt_id=attempt_id,
-            scope_id=scope_id,
-            timeout_us=timeout_us,
-            kind="tool",
-            name=name,
-            operation="TOOL_CALL",
-            attempt=1,
-            max_attempts=1,
-            effect=effect,
-            call_id=call_id,
+        usage = {"tool_calls": 1, f"tool:{name}": 1}
+        started = {"scope_id": scope_id, "timeout_us": timeout_us, "operation": "TOOL_CALL", "effect": effect}
+        numbers = {"attempt": 1, "max_attempts": 1}
+        same = self._begin(
+            start_ms, boundary, "tool", name, usage=usage, passes=passes, **started, **numbers, call_id=call_id
         )
         tool = ToolInvocation(
             run_id=self.run_id,
             session_id=self.session_id,
             invocation_no=len(self.tools) + 1,
-            attempt_id=attempt_id,
-            boundary=boundary,
+            **same,
             scope=scope,
             tool_name=name,
             call_id=call_id or f"call_{len(self.tools)}",
@@ -314,22 +271,22 @@ class FakeRun:
             timeout_us=timeout_us,
             hidden_retry_count=0,
         )
-        same = {"boundary": boundary, "attempt_id": attempt_id}
-        duration_us = round(((end_ms or start_ms) - start_ms) * 1000)
-        if end_ms is None:
-            pass
-        elif abandoned:
+        if end_ms is not None and abandoned:
             self.add(e.AttemptAbandoned, end_ms, **same, reason="THREAD_NOT_STOPPED")
             tool = replace(tool, status="ABANDONED")
-        elif failure:
-            self.add(e.AttemptFailed, end_ms, **same, duration_us=duration_us, failure=failure, will_retry=False)
-            tool = replace(
-                tool, status="FAILED", failure=failure, error=content(said or failure), duration_us=duration_us
-            )
-        else:
-            self.add(e.AttemptSucceeded, end_ms, **same, duration_us=duration_us)
-            tool = replace(tool, status="SUCCESS", output=content(output), duration_us=duration_us)
+        elif end_ms is not None:
+            duration_us = round((end_ms - start_ms) * 1000)
+            tool = self._end_tool(tool, end_ms, duration_us, output=output, failure=failure, said=said, **same)
         self.tools.append(tool)
+
+    def _end_tool(self, tool, at_ms, duration_us, *, output, failure, said, **same) -> ToolInvocation:
+        """It failed, or gave this."""
+        if failure:
+            self.add(e.AttemptFailed, at_ms, **same, duration_us=duration_us, failure=failure, will_retry=False)
+            error = content(said or failure)
+            return replace(tool, status="FAILED", failure=failure, error=error, duration_us=duration_us)
+        self.add(e.AttemptSucceeded, at_ms, **same, duration_us=duration_us)
+        return replace(tool, status="SUCCESS", output=content(output), duration_us=duration_us)
 
     def guard(self, start_ms, end_ms, name, *, scope="", failure=None) -> None:
         boundary, attempt_id = boundary_id(scopes(scope), "guard", name, 1, 1), f"a{len(self.events)}"
