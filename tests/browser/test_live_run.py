@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from harness import Harness, Run
 from ledger import Ledger
@@ -153,7 +154,7 @@ def test_what_happens_appears_and_the_end_is_the_last_question(watch, live, open
     page.clock.fast_forward(2_500)
     page.get_by_text("It was the import service.").first.wait_for()
     page.locator("live-run").wait_for(state="detached")
-    assert page.locator(".why .pill").inner_text() == "Success"
+    expect(page.locator(".why .pill")).to_have_text("Success")
     count = len(watched.requests)
     page.clock.fast_forward(60_000)
     page.reload()

@@ -38,7 +38,7 @@ def test_the_page_is_complete_without_javascript(watch):
     page = watch(java_script_enabled=False).open(BUDGET)
     assert "a sixth query_logs call" in page.locator(".why").inner_text()
     page.locator("#tool-2 summary").first.click()
-    assert page.locator("#tool-2-output").is_visible()
+    expect(page.locator("#tool-2-output")).to_be_visible()
     page.locator("#e5 td a").click()
     expect(page).to_have_url(re.compile("&event=5#e5$"))
     expect(page.locator(".inspector h2")).to_have_text("Event 5")

@@ -71,7 +71,7 @@ async def read_in_every_way(reader):
 
 
 @pytest.mark.parametrize("raw", range(len(RAW)))
-async def test_a_field_of_another_kind_is_told_by_every_reader(recorded, outsider, raw):  # CASES 27
+async def test_a_field_of_another_kind_ends_no_reader_but_with_a_word_of_its_own(recorded, outsider, raw):  # CASES 27
     async with await LedgerReader.open(recorded) as reader:
         for pos, body in bodies_of_one_run(outsider):
             for other in list(changed(body))[raw :: len(RAW)]:
