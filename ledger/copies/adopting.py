@@ -11,7 +11,7 @@ from harness.events import LedgerRestored
 from harness.ids import IdSource, RandomIds
 from ledger.copies.backup import Progress, RestoreReport
 from ledger.erasing.erasures import PAGE, ErasureList
-from ledger.errors import LedgerDamaged, LedgerMissing, LedgerNotRestored, UnsupportedUrl
+from ledger.errors import LedgerMissing, LedgerNotRestored, UnsupportedUrl
 from ledger.ledger import Ledger
 from ledger.reading.reader import LedgerReader
 from ledger.store.identity import RESTORED
@@ -56,8 +56,7 @@ async def adopt(
             repeated = await ledger.repeat_erasures(erasures)
         await ledger.finish_erasures()
     verified = await verify(url, on_progress)
-    if not verified.is_right:
-        raise LedgerDamaged(place, str(verified.findings[0]), verified.finding_count)
+    verified.require_right(place)
     await adopted.settle(place)
     return RestoreReport(identity.ledger_id, restore_id, str(place), repeated, verified)
 

@@ -17,7 +17,7 @@ from harness.clock import SystemWallClock, WallClock
 from harness.events import LedgerRestored
 from harness.ids import IdSource, RandomIds
 from ledger.erasing.erasures import ErasureList
-from ledger.errors import LedgerDamaged, UnsupportedUrl
+from ledger.errors import UnsupportedUrl
 from ledger.ledger import Ledger
 from ledger.store.copies import copy_file, count_events, made_beside, read_meta, set_meta
 from ledger.store.identity import LIVE
@@ -127,6 +127,5 @@ def _of_backup(meta: Mapping[str, str]) -> dict[str, Any]:
 
 async def _verified(copy: Path, on_progress: Progress) -> VerifyReport:
     report = await verify(copy, on_progress)
-    if not report.is_right:
-        raise LedgerDamaged(copy.name, str(report.findings[0]), report.finding_count)
+    report.require_right(copy.name)
     return report

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ledger.errors import LedgerDamaged, LedgerInUse, Place, UnsupportedUrl
+from ledger.errors import LedgerInUse, Place, UnsupportedUrl
 from ledger.migrate import OPEN_TIMEOUT_S, lock_of
 from ledger.store.copies import copy_file, made_beside, mark, other_tables
 from ledger.store.identity import require_live
@@ -64,6 +64,7 @@ async def copy(
 
             place: Place = await copy_to_postgres(path, identity.ledger_id, str(target), on_progress)
             verified = await verify(target, on_progress)
+            verified.require_right(place)
             left_behind = await asyncio.to_thread(other_tables, path)
         else:
             left_behind = ()
@@ -71,8 +72,7 @@ async def copy(
             with made_beside(place) as made:
                 await asyncio.to_thread(copy_file, path, made, {}, on_progress)
                 verified = await verify(made, on_progress)
-                _require_right(place, verified)
-        _require_right(place, verified)
+                verified.require_right(place)
         if not keeps_source:
             await asyncio.to_thread(mark, path, {"standing": "moved", "moved_to": str(place)})
     return CopyReport(identity.ledger_id, str(path), str(place), not keeps_source, verified, left_behind)
@@ -91,16 +91,11 @@ async def _copy_out(source: str, target: Path, keeps_source: bool, on_progress: 
         with made_beside(target) as made:
             await copying_out.copy_to_file(connection, identity.ledger_id, made, on_progress)
             verified = await verify(made, on_progress)
-            _require_right(target, verified)
+            verified.require_right(target)
         left_behind = await copying_out.other_tables(connection)
         if not keeps_source:
             await copying_out.mark_moved(connection, str(target))
     return CopyReport(identity.ledger_id, str(place), str(target), not keeps_source, verified, left_behind)
-
-
-def _require_right(place: Place, verified: VerifyReport) -> None:
-    if not verified.is_right:
-        raise LedgerDamaged(place, str(verified.findings[0]), verified.finding_count)
 
 
 @contextlib.contextmanager

@@ -112,10 +112,14 @@ async def _compare(reader: LedgerReader, tiles: Sequence[Tile]) -> list[Finding]
     """The tiles that are stored otherwise than events make them."""
     if not tiles:
         return []
-    stored = await reader.on_tree(lambda tree: [tree.tile(Place(tile.level, tile.tile_index)) for tile in tiles])
-    roots = await reader.on_tree(lambda tree: [tree.roots(tile.level, tile.tile_index, 1) for tile in tiles])
+    stored = await reader.on_tree(
+        lambda tree: [
+            (tree.tile(Place(tile.level, tile.tile_index)), tree.roots(tile.level, tile.tile_index, 1))
+            for tile in tiles
+        ]
+    )
     return [
         Finding("tree_differs", f"tile {tile.tile_index} of level {tile.level} is not of the events")
-        for tile, hashes, root in zip(tiles, stored, roots, strict=True)
-        if hashes is not None and (hashes != tile.hashes or list(root) != [tile.root])
+        for tile, (hashes, roots) in zip(tiles, stored, strict=True)
+        if hashes is not None and (hashes != tile.hashes or list(roots) != [tile.root])
     ]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from ledger.errors import LedgerDamaged, Place
 from ledger.verifying.taken import Taken, Word, add_taken
 
 FINDINGS_MAX = 100
@@ -145,3 +146,8 @@ class VerifyReport:
     def is_right(self) -> bool:
         """Whether nothing was found; which says nothing of events that were cut off at the end of the log."""
         return self.finding_count == 0
+
+    def require_right(self, place: Place) -> None:
+        """`LedgerDamaged`, with what was found first, if anything was."""
+        if not self.is_right:
+            raise LedgerDamaged(place, str(self.findings[0]), self.finding_count)

@@ -10,17 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
-from ledger.audit.tree.merkle import HASH_BYTES, Node, empty_root, leaf_hash, node_hash
-
-
-def subtrees_between(begin: int, end: int) -> Iterator[Node]:
-    """The largest complete subtrees that the leaves from `begin` to before `end` are, from left to right."""
-    while begin < end:
-        level = (end - begin).bit_length() - 1
-        if begin:
-            level = min(level, (begin & -begin).bit_length() - 1)
-        yield Node(level, begin >> level)
-        begin += 1 << level
+from ledger.audit.tree.merkle import HASH_BYTES, Node, leaf_hash, node_hash, nodes_of, root_above
 
 
 def cover(indexes: Iterable[int], size: int, stop: int = 0) -> Iterator[Node]:
@@ -28,9 +18,9 @@ def cover(indexes: Iterable[int], size: int, stop: int = 0) -> Iterator[Node]:
     at = 0
     for index in itertools.chain(indexes, (size,)):
         if at <= stop <= index:
-            yield from subtrees_between(at, stop)
+            yield from nodes_of(at, stop)
             at = stop
-        yield from subtrees_between(at, index)
+        yield from nodes_of(at, index)
         at = index + 1
 
 
@@ -58,7 +48,7 @@ class CoveredTree:
         """Come to that size by what is between. `NotCovered` where the hashes run out, or it was passed."""
         if size < self.size:
             raise NotCovered(f"{size} is before {self.size}, which was reached already")
-        for level, _ in subtrees_between(self.size, size):
+        for level, _ in nodes_of(self.size, size):
             subtree = next(self._hashes, b"")
             if len(subtree) != HASH_BYTES:
                 raise NotCovered(f"the hashes of what lies between end before {size}")
@@ -66,12 +56,7 @@ class CoveredTree:
 
     def root(self) -> bytes:
         """The root of the first `size` leaves."""
-        if not self._subtrees:
-            return empty_root()
-        *others, (_, root) = self._subtrees
-        for _, left in reversed(others):
-            root = node_hash(left, root)
-        return root
+        return root_above([subtree for _, subtree in self._subtrees])
 
     def _push(self, level: int, subtree: bytes) -> None:
         self.size += 1 << level

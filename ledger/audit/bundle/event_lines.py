@@ -10,6 +10,7 @@ import orjson
 
 from harness.ids import ID_PATTERN
 from ledger.audit.bundle.errors import BundleWrong
+from ledger.bytes import body_hash, next_link
 
 _NUMBER = rb"(0|[1-9][0-9]{0,15})"
 _LINE = re.compile(rb"(?:-|%b) %b %b ([0-9a-f]{64}) (\{[ -~]*\})\n" % (_NUMBER, _NUMBER, _NUMBER))
@@ -32,6 +33,12 @@ class EventLine(NamedTuple):
         """The line, with its end."""
         place = b"-" if self.leaf_index is None else b"%d" % self.leaf_index
         return b"%b %d %d %b %b\n" % (place, self.seq, self.recorded_us, self.link.hex().encode(), self.body)
+
+    def require_linked(self, before: bytes, number: int) -> None:
+        """`BundleWrong` unless the link of this event, the `number`th of the bundle, follows from that before it."""
+        if self.link != next_link(before, self.seq, self.recorded_us, body_hash(self.body)):
+            detail = "its link does not follow from its body, its time and the event before"
+            raise BundleWrong("link_broken", f"event {number}", detail)
 
 
 def parse_event_line(line: bytes, number: int) -> EventLine:

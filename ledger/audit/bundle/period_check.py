@@ -15,7 +15,7 @@ from ledger.audit.bundle.manifest import EVENTS, HEADS, PeriodManifest
 from ledger.audit.bundle.reading import Archive
 from ledger.audit.bundle.report import PeriodRun
 from ledger.audit.bundle.tree_check import TreeCheck
-from ledger.bytes import body_hash, genesis_link, next_link
+from ledger.bytes import genesis_link
 
 ID, CODE = re.compile(ID_PATTERN), re.compile(CODE_PATTERN)
 """What is told to people of a run: it must not be able to move their cursor."""
@@ -99,10 +99,8 @@ def _add(
         raise BundleWrong("stream_identity", place, f"it is of another session or run than {stream_id} was before")
     if event.seq != stream.seq + 1:
         raise BundleWrong("sequence_gap", place, f"it is said to be the event {event.seq} of {stream_id}")
-    stream.link = next_link(stream.link, event.seq, event.recorded_us, body_hash(event.body))
-    if stream.link != event.link:
-        raise BundleWrong("link_broken", place, "its link does not follow from its body, its time and the event before")
-    stream.seq, stream.event_count = event.seq, stream.event_count + 1
+    event.require_linked(stream.link, number)
+    stream.seq, stream.link, stream.event_count = event.seq, event.link, stream.event_count + 1
     if fields.get("type") == "run.terminated":
         stream.ended_us = event.recorded_us
         stream.outcome, stream.reason = (_code(fields.get(name), place) for name in ("outcome", "reason"))

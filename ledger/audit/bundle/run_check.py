@@ -13,7 +13,7 @@ from ledger.audit.bundle.manifest import EVENTS, RunManifest
 from ledger.audit.bundle.reading import Archive
 from ledger.audit.bundle.rows import FoldedRows
 from ledger.audit.bundle.tree_check import TreeCheck
-from ledger.bytes import body_hash, genesis_link, next_link
+from ledger.bytes import genesis_link
 
 
 def check_run_events(
@@ -29,10 +29,8 @@ def check_run_events(
         event = parse_event_line(line, number)
         if event.seq != number:
             raise BundleWrong("sequence_gap", f"event {number}", f"its number is said to be {event.seq}")
-        link = next_link(link, number, event.recorded_us, body_hash(event.body))
-        if link != event.link:
-            detail = "its link does not follow from its body, its time and the event before"
-            raise BundleWrong("link_broken", f"event {number}", detail)
+        event.require_linked(link, number)
+        link = event.link
         if tree is not None:
             tree.add(event.leaf_index, link)
         named.add(number, _fields_of(event.body, number, manifest))

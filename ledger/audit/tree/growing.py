@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ledger.audit.tree.merkle import root_above, root_of_complete
+from ledger.audit.tree.merkle import nodes_of, root_above, root_of_complete
 from ledger.audit.tree.tiles import TILE_HASHES, Tile, tile_of
 
 
@@ -48,8 +48,5 @@ class GrowingTree:
 
 def _roots_of(hashes: list[bytes]) -> Iterable[bytes]:
     """The roots of the complete subtrees that the hashes are, the largest first."""
-    begin = 0
-    for height in range(len(hashes).bit_length() - 1, -1, -1):
-        if len(hashes) >> height & 1:
-            yield root_of_complete(hashes[begin : begin + (1 << height)])
-            begin += 1 << height
+    for level, index in nodes_of(0, len(hashes)):
+        yield root_of_complete(hashes[index << level : (index + 1) << level])

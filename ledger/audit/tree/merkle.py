@@ -55,15 +55,17 @@ def root_at(size: int, read: HashReader) -> bytes:
 
 
 def nodes_of(begin: int, end: int) -> list[Node]:
-    """The complete subtrees that the leaves from `begin` to before `end` are, the largest first.
+    """The largest complete subtrees that the leaves from `begin` to before `end` are, from left to right.
 
-    `begin` must be a multiple of a power of two that is no smaller than their number: that of a subtree's first leaf.
+    They become smaller to the right where `begin` is 0, or the first leaf of a subtree that has room for all of them.
     """
     nodes = []
-    for level in range((end - begin).bit_length() - 1, -1, -1):
-        if (end - begin) >> level & 1:
-            nodes.append(Node(level, begin >> level))
-            begin += 1 << level
+    while begin < end:
+        level = (end - begin).bit_length() - 1
+        if begin:
+            level = min(level, (begin & -begin).bit_length() - 1)
+        nodes.append(Node(level, begin >> level))
+        begin += 1 << level
     return nodes
 
 
