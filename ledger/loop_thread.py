@@ -28,6 +28,10 @@ class LoopThread:
         """Do `work` there."""
         return asyncio.run_coroutine_threadsafe(work, self.loop)
 
+    async def done(self, work: Coroutine[Any, Any, T]) -> T:
+        """What `work` comes to there. Whoever waits may be cancelled: what is under way goes on to its end."""
+        return await asyncio.shield(asyncio.wrap_future(self.call(work)))
+
     def stop(self, timeout_s: float | None = None) -> None:
         """End the thread; what is under way there is cancelled."""
         if self._thread.is_alive():
@@ -49,11 +53,16 @@ class LoopThread:
             self.loop.close()
 
 
-async def _cancel_others() -> None:
-    others = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in others:
+async def cancelled(*tasks: asyncio.Task[Any] | None) -> None:
+    """Cancel the tasks, those of them that there are, and wait until they have ended, however that is."""
+    there = [task for task in tasks if task is not None]
+    for task in there:
         task.cancel()
-    await asyncio.gather(*others, return_exceptions=True)
+    await asyncio.gather(*there, return_exceptions=True)
+
+
+async def _cancel_others() -> None:
+    await cancelled(*asyncio.all_tasks() - {asyncio.current_task()})
 
 
 _RUNNING: weakref.WeakSet[LoopThread] = weakref.WeakSet()

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from ledger.errors import AheadOfLog
 from ledger.following.leaves import START, Leaf, Leaves, Wanted
+from ledger.loop_thread import cancelled
 
 PAGE_EVENTS = 256
 """Events read at once, for one follower or for all that keep up."""
@@ -78,9 +79,7 @@ class Following:
 
     async def close(self) -> None:
         """End the watch; who waits is told what reading says of a log that was closed."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await cancelled(self._task)
         self._wake()
 
     def _remembered(self, wanted: Wanted, after: int, limit: int) -> Leaves | None:

@@ -5,13 +5,12 @@ Clean are the tables: what is in archived logs, replicas and backups of the serv
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import re
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import asyncpg
 
@@ -24,10 +23,9 @@ from ledger.loop_thread import LoopThread
 from ledger.store import erasing_statements as sql
 from ledger.store.postgres.appends import Appends
 from ledger.store.postgres.faults import FAULTS, unavailable
-from ledger.store.postgres.link import Link
 from ledger.store.postgres.place import PostgresPlace
+from ledger.store.postgres.turns import Turns
 
-T = TypeVar("T")
 Connection: TypeAlias = "asyncpg.Connection[Any]"
 
 TAKE = (
@@ -63,8 +61,7 @@ class PostgresErasing:
         self._appends = appends
         self._thread = thread
         self._clock = clock
-        self._link = Link(place)
-        self._turn = asyncio.Lock()
+        self._turns = Turns(place, thread)
         self._horizon: str | None = None
 
     async def check(self, order: Order) -> None:
@@ -84,21 +81,21 @@ class PostgresErasing:
     async def decide(self, order: Order) -> None:
         job = partial(tell_decision, order, self._clock.now_us())
         note = partial(_execute, sql.INSERT_ERASURE, sql.values_of(order))
-        await self._do(partial(self._append, job, beside=note))
+        await self._turns.do(partial(self._append, job, beside=note))
 
     async def take(self, order: Order, stream_ids: Sequence[str]) -> Taken:
         taken = Taken()
         for number, stream_id in enumerate(stream_ids):
             limit = CONTENTS_AT_ONCE - taken.content_count
             if limit > 0:
-                taken = await self._do(partial(self._take, order, stream_id, limit, taken))
+                taken = await self._turns.do(partial(self._take, order, stream_id, limit, taken))
             if limit <= 0 or taken.rest:
                 return replace(taken, rest=tuple(stream_ids[number:]))
         return taken
 
     async def all_taken(self, order: Order) -> None:
         self._horizon = None
-        await self._do(partial(self._change, sql.SUM_UP, sql.values_of(order)))
+        await self._turns.do(partial(self._change, sql.SUM_UP, sql.values_of(order)))
 
     async def unfinished(self) -> list[tuple[Order, bool]]:
         return [(sql.order_of(tuple(row)), bool(row[-1])) for row in await self._read(sql.UNFINISHED, {})]
@@ -115,14 +112,14 @@ class PostgresErasing:
         return int(size_bytes)
 
     async def rewrite(self) -> None:
-        await asyncio.shield(asyncio.wrap_future(self._thread.call(_rewrite(self._place))))
+        await self._thread.done(_rewrite(self._place))
 
     async def finish(self, order: Order) -> bool:
-        return await self._do(partial(self._finish, order))
+        return await self._turns.do(partial(self._finish, order))
 
     async def stop(self) -> None:
-        """Say goodbye to the server; call in the ledger's thread."""
-        await self._link.close()
+        """Let go of the connection."""
+        await self._turns.stop()
 
     async def _take(self, order: Order, stream_id: str, limit: int, before: Taken) -> Taken:
         """What was taken `before`, and up to `limit` contents of the stream."""
@@ -164,7 +161,7 @@ class PostgresErasing:
             await self._append(tell, run_id_of(stream_id), beside=take)
         except RunUnreadable:
             seqs.append(None)
-            connection = await self._link.connection()
+            connection = await self._turns.connection()
             async with connection.transaction():
                 await take(connection)
             return False
@@ -191,30 +188,17 @@ class PostgresErasing:
     async def _append(
         self, job: Callable[[Draft], Any], run_id: str | None = None, *, beside: Callable[[Connection], Awaitable[None]]
     ) -> None:
-        await self._appends.decide(self._link, job, run_id, beside=beside)
+        await self._appends.decide(self._turns.link, job, run_id, beside=beside)
 
     async def _read(self, statement: str, values: dict[str, Any]) -> list[Any]:
-        return await self._do(partial(self._fetch, statement, values))
+        return await self._turns.do(partial(self._fetch, statement, values))
 
     async def _fetch(self, statement: str, values: dict[str, Any]) -> list[Any]:
         numbered, given = _numbered(statement, values)
-        return await (await self._link.connection()).fetch(numbered, *given)
+        return await (await self._turns.connection()).fetch(numbered, *given)
 
     async def _change(self, statement: str, values: dict[str, Any]) -> None:
-        await _execute(statement, values, await self._link.connection())
-
-    async def _do(self, act: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """What `act` does, in the ledger's thread. Whoever waits may be cancelled: it is done all the same."""
-
-        async def do() -> T:
-            async with self._turn:
-                try:
-                    return await act()
-                except FAULTS as error:
-                    self._link.drop()
-                    raise unavailable(error) from error
-
-        return await asyncio.shield(asyncio.wrap_future(self._thread.call(do())))
+        await _execute(statement, values, await self._turns.connection())
 
 
 async def _rewrite(place: PostgresPlace) -> None:

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Coroutine
-from typing import Any, TypeVar
-
-import asyncpg
+from functools import partial
+from typing import Any
 
 from harness.errors import InvalidInput
 from ledger.following.followers import ENDED, FollowerPlace, OnConnection
 from ledger.following.leaves import START, Wanted
 from ledger.loop_thread import LoopThread
-from ledger.store.postgres.faults import FAULTS, unavailable
-from ledger.store.postgres.link import Link
 from ledger.store.postgres.place import PostgresPlace
-
-T = TypeVar("T")
+from ledger.store.postgres.turns import Turns
 
 PLACES = "SELECT name, leaf_index, session_id, run_id FROM follower ORDER BY name"
 BEGIN = (
@@ -39,63 +32,42 @@ class PostgresFollowers:
     """A `ledger.following.followers.FollowerPlaces`; its connections are used in the ledger's own loop."""
 
     def __init__(self, place: PostgresPlace, thread: LoopThread) -> None:
-        self._link = Link(place)
-        self._thread = thread
-        self._turn = asyncio.Lock()
+        self._turns = Turns(place, thread)
 
     async def all(self) -> dict[str, FollowerPlace]:
-        return await self._there(self._all())
+        return await self._turns.do(self._all)
 
     async def advance(self, name: str, before: int, after: FollowerPlace, write: OnConnection | None) -> bool:
         try:
-            return await self._there(self._advance(name, before, after, write))
+            return await self._turns.do(partial(self._advance, name, before, after, write))
         except _Raised as raised:
             raise raised.error from None
 
     async def forget(self, name: str) -> bool:
-        return await self._there(self._forget(name))
+        return await self._turns.do(partial(self._forget, name))
 
     async def stop(self) -> None:
         """Let go of the connection."""
-        async with self._turn:
-            await self._link.close()
+        await self._turns.stop()
 
     async def _all(self) -> dict[str, FollowerPlace]:
-        async with self._lent() as connection:
-            rows = await connection.fetch(PLACES)
+        rows = await (await self._turns.connection()).fetch(PLACES)
         return {name: FollowerPlace(place, Wanted(*wanted)) for name, place, *wanted in rows}
 
     async def _forget(self, name: str) -> bool:
-        async with self._lent() as connection:
-            return bool(await connection.execute(FORGET, name) != "DELETE 0")
+        return bool(await (await self._turns.connection()).execute(FORGET, name) != "DELETE 0")
 
     async def _advance(self, name: str, before: int, after: FollowerPlace, write: OnConnection | None) -> bool:
-        async with self._lent() as connection, connection.transaction():
+        connection = await self._turns.connection()
+        async with connection.transaction():
             if before == START:
                 await connection.execute(BEGIN, name, START, after.wanted.session_id, after.wanted.run_id)
             if await connection.execute(ADVANCE, name, before, after.place) != "UPDATE 1":
                 return False
             if write is not None:
                 await _call(write, connection)
-                await self._link.reset()
+                await self._turns.link.reset()
             return True
-
-    @contextlib.asynccontextmanager
-    async def _lent(self) -> AsyncIterator[asyncpg.Connection[Any]]:
-        """The one connection, for one at a time; it is dropped where it fails."""
-        async with self._turn:
-            try:
-                yield await self._link.connection()
-            except FAULTS:
-                self._link.drop()
-                raise
-
-    async def _there(self, work: Coroutine[Any, Any, T]) -> T:
-        # Whoever waits may be cancelled; what is under way goes on to its end.
-        try:
-            return await asyncio.shield(asyncio.wrap_future(self._thread.call(work)))
-        except FAULTS as error:
-            raise unavailable(error) from error
 
 
 async def _call(write: OnConnection, connection: Any) -> None:

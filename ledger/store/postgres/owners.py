@@ -12,6 +12,7 @@ import logging
 from typing import NamedTuple
 
 from ledger.errors import LedgerNotLive
+from ledger.loop_thread import cancelled
 from ledger.store.identity import LIVE
 from ledger.store.postgres import statements
 from ledger.store.postgres.faults import FAULTS
@@ -54,9 +55,7 @@ class Heart:
 
     async def stop(self) -> None:
         """The owner goes; runs that it leaves behind may be recovered at once."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await cancelled(self._task)
         try:
             await (await self._link.connection()).execute(statements.LEAVE, self._owner_id)
         except FAULTS as error:

@@ -12,6 +12,7 @@ import asyncpg
 from harness.clock import WallClock
 from harness.errors import IllegalEvent, LedgerUnavailable
 from harness.ids import run_stream
+from ledger.loop_thread import cancelled
 from ledger.recovery import RUNS_AT_ONCE, Recovery, end
 from ledger.store.postgres import statements
 from ledger.store.postgres.appends import Appends
@@ -44,9 +45,7 @@ class Recoverer:
 
     async def stop(self) -> None:
         """Watch no longer."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await cancelled(self._task)
         await self._link.close()
 
     async def recover(self) -> Recovery:

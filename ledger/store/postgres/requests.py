@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 
-from ledger.loop_thread import LoopThread
+from ledger.loop_thread import LoopThread, cancelled
 from ledger.requests import POLL_S, Requests
 from ledger.store.postgres import statements
 from ledger.store.postgres.faults import FAULTS
@@ -31,9 +31,7 @@ class PostgresRequests(Requests):
 
     async def stop(self) -> None:
         """Tell nobody any more."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await cancelled(self._task)
         await self._link.close()
 
     def _start(self) -> None:
