@@ -46,11 +46,12 @@ def ensure_current(
         before = None if is_blank(path) else identify(path)
         if before is not None:
             require_live(path, before)
-        if before is None or before.revision < revision:
-            try:
-                _upgrade(path, revision, ids or RandomIds())
-            except (sa.exc.DBAPIError, LedgerUnavailable) as error:
-                raise LedgerUnreadable(path, f"cannot be migrated ({error})") from error
+            if before.revision >= revision:
+                return before.revision, before
+        try:
+            _upgrade(path, revision, ids or RandomIds())
+        except (sa.exc.DBAPIError, LedgerUnavailable) as error:
+            raise LedgerUnreadable(path, f"cannot be migrated ({error})") from error
         return (before.revision if before else None), identify(path)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from harness.ids import run_stream
 from ledger.compression import PREVIEW_BYTES, PREVIEW_STORED_BYTES
 from ledger.records import AgentStep, ToolInvocation
 from ledger.schema import (
@@ -26,9 +27,16 @@ from ledger.schema import (
 PREVIEW_CHARS = PREVIEW_BYTES // 4
 """No character of UTF-8 takes more than four bytes."""
 
+
+def stream_of_run(run_id: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+    """The id of the stream of the run that a column names."""
+    return sa.literal(run_stream("")) + run_id
+
+
 _query = content.alias("query")
 _answer = content.alias("answer")
-_run_stream = sa.literal("r:") + diagnosis_run.c.run_id
+_run_stream = stream_of_run(diagnosis_run.c.run_id)
+_case_stream = stream_of_run(case_library.c.diagnosis_id)
 
 _SUMMARY_COLUMNS = (
     diagnosis_run.c.run_id,
@@ -72,13 +80,13 @@ CASES = (
         case_library.join(
             _query,
             sa.and_(
-                _query.c.stream_id == sa.literal("r:") + case_library.c.diagnosis_id,
+                _query.c.stream_id == _case_stream,
                 _query.c.digest == case_library.c.query_digest,
             ),
         ).join(
             _answer,
             sa.and_(
-                _answer.c.stream_id == sa.literal("r:") + case_library.c.diagnosis_id,
+                _answer.c.stream_id == _case_stream,
                 _answer.c.digest == case_library.c.answer_digest,
             ),
         )

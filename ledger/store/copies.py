@@ -13,6 +13,7 @@ from pathlib import Path
 from ledger.errors import LedgerUnreadable
 from ledger.schema import metadata
 from ledger.store import statements
+from ledger.store.identity import READ_META
 from ledger.store.place import prepare_folder
 from ledger.store.probe import connect_to_read
 from ledger.store.sqlite import connect
@@ -93,7 +94,7 @@ def read_meta(path: Path) -> dict[str, str]:
     """What a ledger says of itself."""
     try:
         with contextlib.closing(connect_to_read(path)) as ledger:
-            return dict(ledger.execute("SELECT key, value FROM ledger_meta"))
+            return dict(ledger.execute(READ_META))
     except sqlite3.Error as error:
         raise LedgerUnreadable(path, f"cannot be read ({error})") from error
 

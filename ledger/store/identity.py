@@ -12,6 +12,8 @@ FORMAT_VERSION = 1
 REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008")
 """The migrations this program knows, in order."""
 HEAD_REVISION = REVISIONS[-1]
+READ_META = "SELECT key, value FROM ledger_meta"
+READ_REVISION = "SELECT version_num FROM alembic_version"
 LIVE = "live"
 RESTORED = "restored"
 """Of a database that a dump was restored into, until somebody has said that it is to go on."""

@@ -6,15 +6,14 @@ import contextlib
 import os
 import sqlite3
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
 from ledger.errors import LedgerFileError, LedgerMissing, LedgerNotMigrated, LedgerUnreadable, NotALedger
-from ledger.store.identity import HEAD_REVISION, Identity, checked
+from ledger.store.identity import HEAD_REVISION, READ_META, READ_REVISION, Identity, checked
 from ledger.store.place import check_single_name, size_of
 
-READ_META = "SELECT key, value FROM ledger_meta"
-READ_REVISION = "SELECT version_num FROM alembic_version"
 COUNT_TABLES = "SELECT count(*) FROM sqlite_schema"
 
 
@@ -107,6 +106,16 @@ def read_address(path: Path) -> str:
 def connect_to_read(path: Path) -> sqlite3.Connection:
     """A plain connection that cannot write, for as long as it takes to look at something."""
     return sqlite3.connect(read_address(path), uri=True, isolation_level=None)
+
+
+@contextlib.contextmanager
+def one_moment(connection: sqlite3.Connection) -> Iterator[None]:
+    """Everything in the block is read as of one moment; what it writes is taken back."""
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        connection.execute("ROLLBACK")
 
 
 def _address(path: Path, *, is_alone: bool) -> str:

@@ -21,7 +21,7 @@ from ledger.store import statements
 from ledger.store.batch import Batch
 from ledger.store.comparing import Row, Stream, groups_of, reads, right_among
 from ledger.store.heads import fold_pages, stored_pages
-from ledger.store.probe import connect_to_read
+from ledger.store.probe import connect_to_read, one_moment
 from ledger.store.rows import write_changes, write_rows
 
 Runner = Callable[[Callable[[Batch], Any]], Awaitable[Any]]
@@ -95,28 +95,21 @@ def compare_page(kind: Kind, after: str, ledger: sqlite3.Connection) -> tuple[st
 def _find_right(ledger: sqlite3.Connection, kind: Kind, streams: Sequence[Stream]) -> dict[str, int]:
     right: dict[str, int] = {}
     for group in groups_of(streams):
-        ledger.execute("BEGIN")
-        try:
+        with one_moment(ledger):
             found: list[list[Row]] = [ledger.execute(*read).fetchall() for read in reads(kind, group)]
-        finally:
-            ledger.execute("ROLLBACK")
         right |= right_among(kind, group, found)
     return right
 
 
 def _compare(ledger: sqlite3.Connection, beside: sqlite3.Connection, of: _Of, key: str) -> Rebuilt:
-    ledger.execute("BEGIN")
-    beside.execute("BEGIN")
-    try:
-        before = digest_of(ledger, of.tables, key)
-        of.fold(ledger, beside, key)
-        after = digest_of(beside, of.tables, key)
-        return Rebuilt(key, after.row_count, before.value() == after.value())
-    except (RunUnreadable, SessionUnreadable):
-        return Rebuilt(key, 0, is_right=False)
-    finally:
-        beside.execute("ROLLBACK")
-        ledger.execute("ROLLBACK")
+    with one_moment(ledger), one_moment(beside):
+        try:
+            before = digest_of(ledger, of.tables, key)
+            of.fold(ledger, beside, key)
+            after = digest_of(beside, of.tables, key)
+            return Rebuilt(key, after.row_count, before.value() == after.value())
+        except (RunUnreadable, SessionUnreadable):
+            return Rebuilt(key, 0, is_right=False)
 
 
 def _replace(of: _Of, key: str, batch: Batch) -> Rebuilt:

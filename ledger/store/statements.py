@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from harness.ids import run_stream, session_stream
 from ledger.projections.rows import (
     ATTEMPT_FIXED,
     CASE_FIXED,
@@ -143,10 +144,10 @@ def _strays(table: str, key: str, prefix: str) -> tuple[str, str]:
 
 
 STRAYS = (
-    _strays("diagnosis_run", "run_id", "r:"),
-    _strays("agent_step", "run_id", "r:"),
-    _strays("tool_invocation", "run_id", "r:"),
-    _strays("case_library", "diagnosis_id", "r:"),
-    _strays("chat_session", "session_id", "s:"),
+    _strays("diagnosis_run", "run_id", run_stream("")),
+    _strays("agent_step", "run_id", run_stream("")),
+    _strays("tool_invocation", "run_id", run_stream("")),
+    _strays("case_library", "diagnosis_id", run_stream("")),
+    _strays("chat_session", "session_id", session_stream("")),
 )
 """How to find and how to delete rows that the log does not know; only a connection without triggers can make some."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -18,7 +18,8 @@ from ledger.errors import LedgerUnreadable, RunNotFound
 from ledger.rebuild import empty_projections
 from ledger.store import statements
 from ledger.store.grouped import Grouped
-from ledger.store.probe import connect_to_read, require_current
+from ledger.store.identity import READ_META
+from ledger.store.probe import connect_to_read, one_moment, require_current
 from ledger.store.rules import rules_made, rules_of
 from ledger.verifying.chain import COLUMNS
 from ledger.verifying.contents import Kept
@@ -55,7 +56,6 @@ CONTENTS_BETWEEN = (
     f"SELECT stream_id, erased_seq, key_id, {', '.join(ContentRow._fields)}"  # noqa: S608 - names of ours
     " FROM content WHERE stream_id BETWEEN ? AND ? ORDER BY stream_id, digest"
 )
-READ_META = "SELECT key, value FROM ledger_meta"
 INTEGRITY = f"PRAGMA integrity_check({FINDINGS_MAX})"
 """Whether pages hold together, and indexes are of what their tables hold: other readers go by other indexes."""
 POSITIONS = "SELECT count(*), coalesce(min(pos), 1), coalesce(max(pos), 0) FROM event"
@@ -109,7 +109,7 @@ class SqliteVerifiable:
 
 def _check_share(ledger_id: str, share: Share, ledger: sqlite3.Connection) -> Tally:
     tally = Tally()
-    with contextlib.closing(empty_projections()) as beside, _one_moment(ledger):
+    with contextlib.closing(empty_projections()) as beside, one_moment(ledger):
         found = ledger.execute(STREAMS_BETWEEN, (share.after, share.upto))
         for _, streams in groupby(map(StreamRow._make, found), lambda stream: stream.stream_id[:PREFIX]):
             _check_streams(ledger_id, list(streams), ledger, beside, tally)
@@ -118,21 +118,12 @@ def _check_share(ledger_id: str, share: Share, ledger: sqlite3.Connection) -> Ta
 
 def _check_run(ledger_id: str, session_id: str, run_id: str, ledger: sqlite3.Connection) -> Tally:
     tally = Tally()
-    with contextlib.closing(empty_projections()) as beside, _one_moment(ledger):
+    with contextlib.closing(empty_projections()) as beside, one_moment(ledger):
         row = ledger.execute(statements.STREAM, (run_stream(run_id),)).fetchone()
         if row is None or StreamRow(*row).session_id != session_id:
             raise RunNotFound(session_id, run_id)
         _check_streams(ledger_id, [StreamRow(*row)], ledger, beside, tally)
     return tally
-
-
-@contextlib.contextmanager
-def _one_moment(ledger: sqlite3.Connection) -> Iterator[None]:
-    ledger.execute("BEGIN")
-    try:
-        yield
-    finally:
-        ledger.execute("ROLLBACK")
 
 
 def _check_streams(

@@ -154,7 +154,7 @@ def _lines(connection: sa.Connection, rows: Sequence[sa.RowMapping], tally: Tall
             tally.run_event(event_type, fields)
             incidents.setdefault(stream_id, _Incidents()).add(event_type, fields)
         except (AttributeError, LookupError, TypeError, ValueError) as error:
-            raise RunUnreadable(stream_id.removeprefix("r:"), f"event {seq} is no {event_type}") from error
+            raise RunUnreadable(stream_id.removeprefix(run_stream("")), f"event {seq} is no {event_type}") from error
     for row in rows:
         yield _line(row, incidents.get(run_stream(row["run_id"]), _Incidents()))
 

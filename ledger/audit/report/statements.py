@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
+from ledger.reading.query import stream_of_run
 from ledger.schema import Id, Int, diagnosis_run, event, stream
 
 NOTEWORTHY = (
@@ -50,7 +51,7 @@ RUNS = (
         stream.c.head_seq,
         stream.c.head_link,
     )
-    .select_from(diagnosis_run.join(stream, stream.c.stream_id == sa.literal("r:") + _run.run_id))
+    .select_from(diagnosis_run.join(stream, stream.c.stream_id == stream_of_run(_run.run_id)))
     .where(*_coming)
     .order_by(_run.created_us, _run.run_id)
     .limit(_limit)

@@ -9,7 +9,7 @@ from typing import Any
 import asyncpg
 
 from ledger.errors import LedgerMissing, LedgerNotMigrated, LedgerUnreadable, NotALedger
-from ledger.store.identity import HEAD_REVISION, LIVE, RESTORED, Identity, checked
+from ledger.store.identity import HEAD_REVISION, LIVE, READ_META, READ_REVISION, RESTORED, Identity, checked
 from ledger.store.postgres.connected import connected
 from ledger.store.postgres.place import PostgresPlace
 
@@ -18,13 +18,11 @@ log = logging.getLogger(__name__)
 VERSION_MIN = 150_000
 """Of the server."""
 
-READ_META = "SELECT key, value FROM ledger_meta"
 HERE = (
     "SELECT system_identifier || '/' || pg_database.oid FROM pg_control_system(), pg_database"
     " WHERE datname = current_database()"
 )
 """The database; one that a dump was restored into is another."""
-READ_REVISION = "SELECT version_num FROM alembic_version"
 COUNT_TABLES = (
     "SELECT count(*) FROM pg_class"
     " WHERE relkind = 'r' AND relnamespace = to_regnamespace(quote_ident(current_schema()))"

@@ -30,6 +30,7 @@ from ledger.store.comparing import Stream, groups_of, reads, right_among
 from ledger.store.postgres.connected import connected
 from ledger.store.postgres.place import PostgresPlace
 from ledger.store.postgres.reading import stored_pages
+from ledger.store.probe import one_moment
 from ledger.store.rows import write_changes, write_rows
 
 PAGE_ROWS = 500
@@ -101,31 +102,22 @@ class PostgresSource:
             else:
                 await self.connection.execute(LOCK_SESSIONS)
             before = await self._digest(kind, key)
-            with self._folded() as beside:
+            with one_moment(self.beside):
                 await self._fold(kind, key)
-                after = digest_of(beside, TABLES[kind], key)
+                after = digest_of(self.beside, TABLES[kind], key)
                 if after.value() != before.value():
                     await self._put(kind, key)
         return Rebuilt(key, after.row_count, after.value() == before.value())
 
     async def _compare(self, kind: Kind, key: str) -> Rebuilt:
         before = await self._digest(kind, key)
-        with self._folded() as beside:
+        with one_moment(self.beside):
             try:
                 await self._fold(kind, key)
             except (RunUnreadable, SessionUnreadable):
                 return Rebuilt(key, 0, is_right=False)
-            after = digest_of(beside, TABLES[kind], key)
+            after = digest_of(self.beside, TABLES[kind], key)
             return Rebuilt(key, after.row_count, before.value() == after.value())
-
-    @contextlib.contextmanager
-    def _folded(self) -> Any:
-        """The tables beside the ledger; empty again afterwards."""
-        self.beside.execute("BEGIN")
-        try:
-            yield self.beside
-        finally:
-            self.beside.execute("ROLLBACK")
 
     async def _fold(self, kind: Kind, key: str) -> None:
         if kind == "run":

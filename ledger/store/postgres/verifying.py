@@ -14,11 +14,12 @@ from ledger.append.deciding import ContentRow, StreamRow
 from ledger.errors import RunNotFound
 from ledger.rebuild import empty_projections
 from ledger.store import statements as sqlite_statements
+from ledger.store.identity import READ_META
 from ledger.store.postgres import statements
 from ledger.store.postgres.connected import connected
 from ledger.store.postgres.place import PostgresPlace, place_at
 from ledger.store.postgres.placed import check_places
-from ledger.store.postgres.probe import READ_META, require_current
+from ledger.store.postgres.probe import require_current
 from ledger.store.postgres.reads import READ_ONLY
 from ledger.store.postgres.rebuilding import RUNS_OF_SESSION, numbered
 from ledger.store.postgres.rules import rules_made, rules_of
