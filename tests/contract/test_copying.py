@@ -11,6 +11,7 @@ from ledger.errors import LedgerDamaged, LedgerInUse, UnsupportedUrl
 from ledger.store.postgres import copying
 from ledger.verifying import verify
 from tests.contract.databases import PostgresOutsider, SqliteOutsider
+from tests.contract.test_following import ordered
 from tests.ledger.blank import blank_at
 from tests.ledger.scripted import ScriptedRun
 
@@ -107,9 +108,7 @@ async def test_the_public_order_goes_on_and_so_do_its_followers(recorded, target
     await copy(recorded, target)
     async with await Ledger.open(target) as ledger:
         ledger.journal.submit(ScriptedRun("run-99").start()).result()
-        async with asyncio.timeout(20):
-            while await ledger.reader.last_leaf() < count:
-                await asyncio.sleep(0.01)
+        await ordered(ledger, count + 1)
         page = await ledger.reader.follow().page(count)
         assert [(place, event.event_id) for place, event in page] == there[: len(page)]
     await follow(target, count + 1)
@@ -205,9 +204,7 @@ async def test_in_a_database_every_event_has_at_once_the_place_that_it_had(recor
     assert order == [(place, place) for place in range(len(order))]
     async with await Ledger.open(url) as ledger:
         ledger.journal.submit(ScriptedRun("run-99").start()).result()
-        async with asyncio.timeout(20):
-            while await ledger.reader.last_leaf() < len(order):
-                await asyncio.sleep(0.01)
+        await ordered(ledger, len(order) + 1)
     (head,) = rows(url, "SELECT size FROM tree_head")
     places = rows(url, "SELECT leaf_index FROM leaf ORDER BY leaf_index")
     assert places == [(place,) for place in range(head[0])]

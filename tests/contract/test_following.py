@@ -66,6 +66,13 @@ async def ordered(ledger, count):
             await asyncio.sleep(0.01)
 
 
+async def all_ordered(ledger):
+    """Wait until every event has its place."""
+    async with asyncio.timeout(20):
+        while (await ledger.reader.vitals()).unsequenced:
+            await asyncio.sleep(0.01)
+
+
 async def test_a_follower_sees_every_event_once_in_the_order_of_the_log(ledger, run, plain):  # E8
     for submission in run.whole():
         await record(ledger, submission)

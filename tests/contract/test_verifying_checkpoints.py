@@ -12,6 +12,7 @@ from ledger.audit.notes.checkpoint import Checkpoint
 from ledger.audit.notes.notes import SigningKey
 from ledger.cli.verify import verify as verify_command
 from ledger.verifying import verify
+from tests.contract.test_following import all_ordered
 from tests.contract.test_verifying import disarm
 from tests.contract.test_verifying_rules import forge
 from tests.ledger.scripted import ScriptedRun
@@ -32,8 +33,7 @@ async def kept(ledger):
 
 
 async def checkpoint_of(ledger):
-    while (await ledger.reader.vitals()).unsequenced:
-        await asyncio.sleep(0.01)
+    await all_ordered(ledger)
     size = await ledger.reader.on_tree(lambda tree: tree.size())
     root = await ledger.reader.on_tree(lambda tree: tree.root_at(size))
     return Checkpoint(KEY.name, size, root)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from ledger import Ledger
 from ledger.store.postgres.rules import rules_made
 from ledger.verifying import verify
 from tests.contract.databases import PostgresOutsider
+from tests.contract.test_following import all_ordered
 from tests.ledger.scripted import ScriptedRun
 from tests.postgres.write_rules import rules_at
 
@@ -83,8 +82,7 @@ async def test_a_public_order_that_is_none_is_found(postgres_url, how):  # E8
     async with await Ledger.open(postgres_url) as ledger:
         for submission in ScriptedRun().whole():
             ledger.journal.submit(submission).result()
-        while (await ledger.reader.vitals()).unsequenced:
-            await asyncio.sleep(0.01)
+        await all_ordered(ledger)
     assert (await verify(postgres_url)).findings == ()
     for table in ("leaf", "tree_head"):
         outsider.execute(f"ALTER TABLE {table} DISABLE TRIGGER ALL")

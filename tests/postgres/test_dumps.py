@@ -1,6 +1,5 @@
 """A ledger that `pg_dump` and `pg_restore` carried elsewhere is whole, and goes on only when somebody says so (D19)."""
 
-import asyncio
 import json
 
 import pytest
@@ -15,7 +14,7 @@ from ledger.erasing.erasures import ErasureList, lines_of
 from ledger.errors import InvalidErasureList, LedgerDamaged, LedgerNotRestored, UnsupportedUrl
 from ledger.verifying import verify
 from tests.contract.databases import PostgresOutsider
-from tests.contract.test_following import ordered
+from tests.contract.test_following import all_ordered, ordered
 from tests.ledger.scripted import ScriptedRun
 from tests.servers.postgres import PostgresServer
 
@@ -95,9 +94,7 @@ async def test_what_is_adopted_goes_on_by_itself_without_what_was_erased_since(s
         assert (ended.answer.state, ended.answer.erasure.actor) == ("erased", "dpo-1")
         assert going.run.outcome_reason == "HARNESS_LOST"
         ledger.journal.submit(ScriptedRun("run-3", writer_id="w3").start()).result()
-        async with asyncio.timeout(20):
-            while (await ledger.reader.vitals()).unsequenced:
-                await asyncio.sleep(0.01)
+        await all_ordered(ledger)
     after = rows(restored, LOG + " ORDER BY leaf_index")
     assert after[: len(before)] == before
     assert [row[0] for row in after] == list(range(len(after)))
