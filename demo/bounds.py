@@ -51,6 +51,8 @@ ARGUMENT_REPAIRS_MAX: Final = 1
 
 # What a tool may read and return.
 TOOL_RESULT_BYTES_MAX: Final = 24 * 1024
+TOOL_SHOWN_BYTES_MAX: Final = TOOL_RESULT_BYTES_MAX * 2 // 3
+"""Lines, rows, series or alerts as JSON; the rest of a result needs room, too."""
 LOG_FILES_MAX: Final = 200
 LOG_ENTRIES_MAX: Final = 5_000
 """Names looked at while looking for log files."""

@@ -34,7 +34,7 @@ def parse(argv: list[str] | None, about: str | None) -> Namespace:
             metavar = option.name.rpartition("_")[2].upper()
             settings.add_argument(option.flag, dest=option.name, metavar=metavar, help=_help(option))
     given = parser.parse_args(argv)
-    if (given.command == "replay") != (given.run is not None):
+    if (given.command == "replay") != (given.run is not None) or "/" not in (given.run or "/"):
         parser.error("replay takes the run as SESSION/RUN, and no other command does")
     if given.command == "baseline":
         parser.error("baseline comes first: it has options of its own")

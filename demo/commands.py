@@ -10,7 +10,7 @@ from demo.client import Client
 from demo.configuration import Configuration
 from demo.errors import DemoError
 from demo.launch import demo_served, newest_run
-from demo.replaying import execute_again, run_keys
+from demo.replaying import execute_again
 from demo.script import FIRST_QUESTION, run_demo
 from demo.settings import ledger_url
 from demo.terminal import complain
@@ -41,9 +41,10 @@ def perform(command: str, console: Console, given: Configuration) -> int:
 
 
 def replay(console: Console, run: str, given: Configuration) -> int:
-    """Execute a recorded run again; 0 if it is the same, 1 if not, 2 if that cannot be told."""
+    """Execute a recorded run, named as SESSION/RUN, again; 0 if it is the same, 1 if not, 2 if that cannot be told."""
+    session_id, _, run_id = run.partition("/")
     try:
-        done = execute_again(ledger_url(given["data"], given["db"]), *run_keys(run))
+        done = execute_again(ledger_url(given["data"], given["db"]), session_id, run_id)
     except (DemoError, HarnessError, LedgerError, OSError) as error:
         complain(error)
         return UNTOLD

@@ -45,11 +45,8 @@ def demo_served(console: Console, given: Configuration) -> Iterator[tuple[str, P
 
 async def newest_run(ledger_file: Path) -> tuple[str, str] | None:
     """Session and run of the run that was created last, if there is any."""
-    reader = await LedgerReader.open(f"sqlite:///{ledger_file}")
-    try:
+    async with await LedgerReader.open(f"sqlite:///{ledger_file}") as reader:
         rows = (await reader.recent_runs(limit=1)).rows
-    finally:
-        await reader.close()
     return (rows[0].session_id, rows[0].run_id) if rows else None
 
 

@@ -7,10 +7,9 @@ from typing import Any
 
 import httpx2
 import openai
-import orjson
 
 from demo.errors import DemoError
-from demo.text import is_blank, whole
+from demo.text import is_blank, json_object, whole
 from demo.tools import Sources
 from harness import FailureType, Harness, OperationKind, RunContext, TokenUsage, TypedFailure
 from harness.adapters.openai import Chat, ChatReply, ToolCall
@@ -82,7 +81,7 @@ class Trip:
 
         async def pick(run: RunContext, **asked: Any) -> Choice:
             reply = await self.reply(run, **asked)
-            said = _object(json_in(reply.content))
+            said = json_object(json_in(reply.content)) or {}
             picked, reason = said.get(field), said.get("reason")
             if not isinstance(picked, str) or picked not in among:
                 problem = f"the reply is not the JSON object that {step} asks for"
@@ -133,14 +132,6 @@ def json_in(text: str | None) -> str:
     """The JSON object in a reply, which many models put between words or marks of their own."""
     text = text or ""
     return text[text.find("{") : text.rfind("}") + 1]
-
-
-def _object(text: str) -> Mapping[str, Any]:
-    try:
-        value = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        value = None
-    return value if isinstance(value, dict) else {}
 
 
 def system(text: str) -> Message:

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
 from rich.console import Console, Group, RenderableType
 from rich.markdown import Markdown
 from rich.padding import Padding
@@ -13,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from demo.inspection import TABLES, Inspection
+from demo.text import json_object
 
 INDENT_CELLS = 2
 BAR_CELLS = 28
@@ -92,10 +92,7 @@ def _rows(trace: Json) -> Iterator[Row]:
 
 def _arguments(text: str | None) -> str:
     """What a tool was asked for: the words among its arguments."""
-    try:
-        given = orjson.loads(text or "{}")
-    except orjson.JSONDecodeError:
-        return ""
+    given = json_object(text or "") or {}
     values = [word for value in given.values() for word in (value if isinstance(value, list) else [value])]
     return ", ".join(word for word in values if isinstance(word, str))
 

@@ -26,7 +26,7 @@ from demo.router import Flow
 from demo.settings import NO_KEY
 from demo.tools import Sources, ToolError
 from demo.tools.errors import failure_type
-from harness import Harness, InvalidInput, Limits
+from harness import Harness, Limits
 from harness.adapters import openai as openai_adapter
 from harness.events import AttemptStarted
 from harness.replay import Decoder, Errors, Recording, Reexecution, reexecute
@@ -70,14 +70,6 @@ class NoRecords:
 
     async def clear_context(self, session_id: str) -> None:
         """Nothing."""
-
-
-def run_keys(run: str) -> tuple[str, str]:
-    """Both ids of a run that is named as SESSION/RUN."""
-    session_id, slash, run_id = run.partition("/")
-    if not slash:
-        raise InvalidInput("run", "must be named as SESSION/RUN")
-    return session_id, run_id
 
 
 def execute_again(db_url: str, session_id: str, run_id: str) -> Reexecution:

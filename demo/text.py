@@ -2,6 +2,9 @@
 
 import unicodedata
 from collections.abc import Iterator
+from typing import Any
+
+import orjson
 
 BLANK_LETTERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 """Called letters or symbols, and drawn as nothing: the fillers of Hangul, the empty Braille cell."""
@@ -20,6 +23,15 @@ def whole(text: str) -> str:
 def beginning(text: str, chars_max: int) -> str:
     """The text, or as much of it as leaves room for the `…` that then ends it."""
     return text if len(text) <= chars_max else f"{text[: chars_max - 1]}…"
+
+
+def json_object(text: str) -> dict[str, Any] | None:
+    """The JSON object that a text holds; None if it holds anything else."""
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def paragraphs(text: str) -> Iterator[str]:

@@ -12,7 +12,7 @@ import orjson
 from rich.console import Console
 from rich.table import Table
 
-from demo.baseline.comparing import BASELINE, Change, Json, changes, is_comparable, missed_goals, read_json, record
+from demo.baseline.comparing import BASELINE, Change, Json, drift_of, missed_goals, read_json, record
 from demo.baseline.measuring import Measured, Totals, as_json, totals
 from demo.baseline.running import ask_all
 from demo.baseline.scenarios import Scenario, scenarios
@@ -40,6 +40,8 @@ class Found:
 
     rows: Sequence[Measured]
     now: Json
+    drift: Sequence[Change]
+    """Where the same questions, put to the same model, come to something else than the baseline says."""
 
     @property
     def sums(self) -> Totals:
@@ -49,12 +51,6 @@ class Found:
     def missed(self) -> list[str]:
         """The goals that were not reached."""
         return list(missed_goals(self.sums))
-
-    @property
-    def drift(self) -> list[Change]:
-        """Where the same questions, put to the same model, come to something else than the baseline says."""
-        before = read_json(BASELINE)
-        return changes(before, self.now) if is_comparable(before, self.now) else []
 
     def as_json(self) -> Json:
         drift = [str(change) for change in self.drift]
@@ -88,9 +84,10 @@ def run_baseline(
         if provider is None:
             provider = offline_provider(servers.enter_context(serving("the offline model", opened_offline_model)))
         rows = _asked(console, chosen, ask_all(chosen, provider, Path(folder)), quiet=json)
-    found = Found(rows, as_json(seed, provider.model, rows))
+    now = as_json(seed, provider.model, rows)
     if why is not None:
-        record(found.now, why)
+        record(now, why)
+    found = Found(rows, now, drift_of(read_json(BASELINE), now))
     if json:
         console.out(orjson.dumps(found.as_json(), option=orjson.OPT_INDENT_2).decode(), highlight=False)
     else:

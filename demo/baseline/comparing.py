@@ -60,9 +60,11 @@ def read_json(path: Path) -> Any:
         raise BaselineUnreadable(f"{path.name} cannot be read: {error}") from error
 
 
-def is_comparable(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> bool:
-    """Whether both are of the same questions, put to the same model."""
-    return before is not None and all(before[key] == now[key] for key in ("seed", "model"))
+def drift_of(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> list[Change]:
+    """What differs; nothing where these are not the same questions, put to the same model."""
+    if before is None or any(before[key] != now[key] for key in ("seed", "model")):
+        return []
+    return changes(before, now)
 
 
 def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[Change]:
@@ -79,7 +81,7 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[Change]:
 def record(now: Mapping[str, Any], why: str, *, baseline: Path = BASELINE, drift: Path = DRIFT) -> list[Change]:
     """Make this the baseline; what changes by that is written beside it, with the reason."""
     before = read_json(baseline)
-    changed = changes(before, now) if is_comparable(before, now) else []
+    changed = drift_of(before, now)
     entry = {
         "why": why,
         "before": None if before is None else before["totals"],

@@ -5,11 +5,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import orjson
-
 from demo.baseline.scenarios import Scenario, Truth
 from demo.rules.causes import LABELS
 from demo.rules.citations import citations
+from demo.text import json_object
 
 CAUSE_LINE = re.compile(r"^\W*cause\W*:\W*(?P<said>.+)$", re.IGNORECASE | re.MULTILINE)
 NONE_NAMED = "none named"
@@ -98,5 +97,5 @@ def _is_right(truth: Truth, named: str, about: str) -> bool:
 
 def _result(output: Json | None) -> Json:
     """What a tool returned; nothing where it failed."""
-    value = orjson.loads(output["text"]) if output and output["text"] else {}
-    return value if isinstance(value, dict) else {}
+    text = output["text"] if output else None
+    return json_object(text or "") or {}

@@ -53,14 +53,14 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """All lines that searches returned, each once, in the order of their times."""
+    """All lines that searches returned, each once, in the order of their times; those without a time come first."""
 
     all: tuple[LogLine, ...]
 
     @property
     def newest(self) -> datetime | None:
         """How far the logs reach."""
-        return max((line.at for line in self.all if line.at), default=None)
+        return self.all[-1].at if self.all else None
 
     def matching(self, pattern: re.Pattern[str]) -> list[LogLine]:
         """Those that match and are news; one without a time is taken for news."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
+from demo.text import json_object
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,5 @@ def measured(results: Sequence[Result]) -> dict[str, Any]:
 
 def _object(text: str) -> dict[str, Any]:
     """A JSON object, or an error in its shape if the text is none."""
-    try:
-        value = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        value = None
-    return value if isinstance(value, dict) else {"error": {"code": "not_json"}}
+    value = json_object(text)
+    return {"error": {"code": "not_json"}} if value is None else value

@@ -17,16 +17,13 @@ from demo.bounds import (
     LOG_LINE_CHARS_SHOWN,
     LOG_MATCHES_SHOWN_MAX,
     LOG_SKIPPED_SHOWN_MAX,
-    TOOL_RESULT_BYTES_MAX,
+    TOOL_SHOWN_BYTES_MAX,
 )
 from demo.text import beginning
 from demo.tools.errors import InvalidPattern
 from demo.tools.log_files import LogFile, Skipped, find_log_files, open_log_file
 from demo.tools.log_text import DamagedGzip, LogText
 from harness import RunContext
-
-SHOWN_BYTES_MAX = TOOL_RESULT_BYTES_MAX * 2 // 3
-"""Matches as JSON; the rest of the result needs room, too."""
 
 
 class LogMatch(TypedDict):
@@ -116,7 +113,7 @@ class _Search:
 
     def _show(self, match: LogMatch) -> None:
         size_bytes = len(json.dumps(match))
-        if self.shown_bytes + size_bytes > SHOWN_BYTES_MAX:
+        if self.shown_bytes + size_bytes > TOOL_SHOWN_BYTES_MAX:
             self.limits_reached.add("shown bytes")
         else:
             self.shown_bytes += size_bytes

@@ -11,7 +11,7 @@ from demo.bounds import (
     PROMETHEUS_POINTS_MAX,
     PROMETHEUS_TEXT_CHARS_SHOWN,
     PROMETHEUS_TIMEOUT_S,
-    TOOL_RESULT_BYTES_MAX,
+    TOOL_SHOWN_BYTES_MAX,
 )
 from demo.text import beginning
 from demo.tools.prometheus_client import ActiveAlert, AlertsData, QueryData, Series, ask
@@ -20,8 +20,6 @@ from harness.clock import WallClock
 
 T = TypeVar("T")
 
-SHOWN_BYTES_MAX = TOOL_RESULT_BYTES_MAX * 2 // 3
-"""Series or alerts as JSON; the rest of the result needs room, too."""
 SEVERITIES = ("critical", "error", "warning", "info")
 """Of the label `severity`, worst first; others come last."""
 QUERY_TIMEOUT = f"{PROMETHEUS_TIMEOUT_S:.0f}s"
@@ -166,7 +164,7 @@ def _within_bounds(
             return shown, [noun]
         entry = shown_as(one)
         size_bytes += len(json.dumps(entry))
-        if size_bytes > SHOWN_BYTES_MAX:
+        if size_bytes > TOOL_SHOWN_BYTES_MAX:
             return shown, ["shown bytes"]
         shown.append(entry)
     return shown, []

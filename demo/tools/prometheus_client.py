@@ -5,6 +5,8 @@ Nothing that is said of a failure holds the address, which may hold a password.
 
 import asyncio
 from collections.abc import Mapping
+from functools import cache
+from ssl import SSLContext
 from typing import Any, Literal, TypeVar
 
 import httpx2
@@ -94,11 +96,17 @@ async def ask(url: str, path: str, data: type[T], **parameters: str | int | floa
     raise PrometheusRefused(f"Prometheus answers {said}{hint}")
 
 
+@cache
+def _tls() -> SSLContext:
+    """Made once: to read the certificates of the authorities takes longer than most answers."""
+    return httpx2.create_ssl_context()
+
+
 async def _read(url: str, parameters: Mapping[str, str | int | float]) -> bytes:
     """The body, also of an error; redirects are not followed."""
     body = bytearray()
     async with (
-        httpx2.AsyncClient(timeout=PROMETHEUS_TIMEOUT_S, follow_redirects=False) as client,
+        httpx2.AsyncClient(verify=_tls(), timeout=PROMETHEUS_TIMEOUT_S, follow_redirects=False) as client,
         client.stream("GET", url, params=parameters) as response,
     ):
         async for piece in response.aiter_bytes():

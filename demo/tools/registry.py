@@ -4,6 +4,7 @@ import inspect
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal
 
 from pydantic import ValidationError
@@ -51,7 +52,7 @@ class Tool:
     @property
     def schema(self) -> dict[str, Any]:
         """JSON schema of the arguments."""
-        return self.arguments.model_json_schema()
+        return _schema_of(self.arguments)
 
     def bound(self, sources: Sources) -> Callable[..., Any]:
         """`call(run, **arguments)`: checks the arguments, calls the function, checks the size of the result.
@@ -84,6 +85,12 @@ class Tool:
                 f"{self.name} found {size_bytes} bytes, more than {TOOL_RESULT_BYTES_MAX}; ask for less"
             )
         return result
+
+
+@cache
+def _schema_of(arguments: type[Arguments]) -> dict[str, Any]:
+    """Made once, since each question to a model tells it of every tool."""
+    return arguments.model_json_schema()
 
 
 def _what_is_wrong(tool: str, error: ValidationError) -> str:

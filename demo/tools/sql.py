@@ -16,7 +16,7 @@ from sqlalchemy import Connection, CursorResult, NullPool, create_engine, make_u
 from sqlalchemy import Engine as Connector
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
-from demo.bounds import SQL_LOCK_TIMEOUT_S, SQL_ROWS_MAX, SQL_TIMEOUT_S, TOOL_RESULT_BYTES_MAX
+from demo.bounds import SQL_LOCK_TIMEOUT_S, SQL_ROWS_MAX, SQL_TIMEOUT_S, TOOL_SHOWN_BYTES_MAX
 from demo.databases import DRIVERS, Engine, engine_of
 from demo.tools.errors import DatabaseUnreachable, QueryFailed, QueryTimedOut, ToolError
 from demo.tools.sql_cells import Cell, cut, shown_cell
@@ -24,8 +24,6 @@ from demo.tools.sql_check import Checked, check
 from demo.tools.sql_guards import BEFORE, MARIADB_TIMEOUT, MYSQL_TIMEOUT, Stopper, guard_sqlite
 from harness import RunContext
 
-SHOWN_BYTES_MAX = TOOL_RESULT_BYTES_MAX * 2 // 3
-"""Columns and rows as JSON; the rest of the result needs room, too."""
 ROWS_FETCHED = 10
 """At once from a server, since each may be large."""
 TIMED_OUT = frozenset(
@@ -82,7 +80,7 @@ def _rows(connection: Connection, checked: Checked, engine: Engine) -> Rows:
         for row in result:
             shown = [shown_cell(value) for value in row]
             size_bytes += len(json.dumps(shown))
-            if len(rows) == SQL_ROWS_MAX or size_bytes > SHOWN_BYTES_MAX:
+            if len(rows) == SQL_ROWS_MAX or size_bytes > TOOL_SHOWN_BYTES_MAX:
                 limits_reached.append("rows" if len(rows) == SQL_ROWS_MAX else "shown bytes")
                 break
             rows.append(shown)

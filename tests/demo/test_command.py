@@ -147,6 +147,7 @@ def wait_until_handled(pid):
         ("{demo} --port=-1", 2, "must be a whole number from 0 to 65535"),
         ("{demo} replay", 2, "replay takes the run as SESSION/RUN, and no other command does"),
         ("{demo} serve s-1/r-1", 2, "replay takes the run as SESSION/RUN, and no other command does"),
+        ("{demo} replay nonsense", 2, "replay takes the run as SESSION/RUN, and no other command does"),
         ("{demo} replay s-1/r-1", 2, "runs.db"),
         ("PYTHONIOENCODING=ascii {demo} --logs /nowhere", 2, "logs (flag --logs): there is no folder '/nowhere'"),
         ("OPENAI_BASE_URL=http://127.0.0.1:9/v1 {demo}", 2, "OPENAI_BASE_URL is set; set OPENAI_MODEL"),
