@@ -6,14 +6,14 @@ digest, made anew with its salt; so also those are of which only the digest was 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 from harness import events as e
 from harness.budget.usage import DEADLINE
 from harness.content import Content, SealedContent, content_digest
 from harness.events import Event
 from harness.live.run import LiveRun
-from harness.recording import RecordedContent
+from harness.recording import Recording
 from harness.replay.outcome import Difference, Kind
 from harness.replay.record import Record
 
@@ -43,7 +43,7 @@ CONTENTS = {"input_digest", "query_digest", "answer_digest"}
 class Compared:
     """What is known of the run that is executed again, beside its events."""
 
-    def __init__(self, contents: Mapping[str, RecordedContent]) -> None:
+    def __init__(self, recording: Recording) -> None:
         self.given: dict[tuple[str, str], Content] = {}
         """What was given at a boundary, by that and the field that names it."""
         self.drawn: dict[str, str] = {}
@@ -52,7 +52,7 @@ class Compared:
         """The other way round."""
         self.uncompared: dict[str, None] = {}
         """Boundaries whose content cannot be compared."""
-        self._contents = contents
+        self._recording = recording
         self._recorded: dict[str, Content] = {}
 
     def note_content(self, sealed: SealedContent) -> None:
@@ -77,7 +77,7 @@ class Compared:
         answered = record.only(e.AnswerRecorded, ANSWER)
         digest = None if answered is None else answered.answer_digest
         given = self.given.get((ANSWER, "answer_digest"))
-        return (Difference("answer", _told(record.content(digest), digest), _text(given)),)
+        return (Difference("answer", self._told(digest), _text(given)),)
 
     def inputs(self, boundaries: Iterable[str]) -> tuple[Difference, ...]:
         """What is given at boundaries that are not on record, and at those within them."""
@@ -126,13 +126,18 @@ class Compared:
         given = self.given.get((boundary, name)) or self._recorded.get(mine or "")
         if theirs is None or mine is None:
             if theirs != mine:
-                yield Difference(name, _told(self._contents.get(theirs or ""), theirs), _text(given))
+                yield Difference(name, self._told(theirs), _text(given))
             return
-        kept = self._contents.get(theirs)
+        kept = self._recording.contents.get(theirs)
         if kept is None or kept.salt is None or given is None:
             self.uncompared[boundary] = None
         elif content_digest(kept.salt, given) != theirs:
-            yield Difference(name.removesuffix("_digest"), _told(kept, theirs), _text(given))
+            yield Difference(name.removesuffix("_digest"), self._told(theirs), _text(given))
+
+    def _told(self, digest: str | None) -> str | None:
+        """The recorded side of a content that differs."""
+        text = self._recording.text(digest)
+        return f"(only its digest is on record: {digest})" if text is None and digest is not None else text
 
 
 def kind_of(crossed: Event, differences: tuple[Difference, ...]) -> Kind:
@@ -152,15 +157,6 @@ def kind_of(crossed: Event, differences: tuple[Difference, ...]) -> Kind:
 
 def _is_for_an_answer(crossed: Event) -> bool:
     return isinstance(crossed, e.ReservationGranted) and (crossed.kind, crossed.name) == ("capacity", "answer")
-
-
-def _told(kept: RecordedContent | None, digest: str | None) -> str | None:
-    """The recorded side of a content that differs."""
-    if digest is None:
-        return None
-    if kept is None or kept.data is None:
-        return f"(only its digest is on record: {digest})"
-    return kept.data.decode("utf-8", "replace")
 
 
 def _text(content: Content | None) -> str | None:

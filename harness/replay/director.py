@@ -37,7 +37,7 @@ class Director:
         self.record = record
         self.outside = Outside(record)
         self.given = Given(record, decode, errors)
-        self.compared = Compared(record.recording.contents)
+        self.compared = Compared(record.recording)
         self.divergence: Divergence | None = None
         self.unavailable: Unavailable | None = None
         self.inside_count = 0
