@@ -14,7 +14,7 @@ from ledger.errors import LedgerUnreadable
 from ledger.schema import metadata
 from ledger.store import statements
 from ledger.store.identity import READ_META
-from ledger.store.place import prepare_folder
+from ledger.store.place import prepare_folder, sync
 from ledger.store.probe import connect_to_read
 from ledger.store.sqlite import connect
 
@@ -45,10 +45,10 @@ def made_beside(target: Path) -> Iterator[Path]:
     try:
         made = folder / target.name
         yield made
-        _sync(made)
+        sync(made)
         _refuse_to_overwrite(target)
         made.rename(target)
-        _sync(target.parent)
+        sync(target.parent)
     except OSError as error:
         raise LedgerUnreadable(target, f"cannot be written ({error.strerror})") from error
     finally:
@@ -129,11 +129,3 @@ def _refuse_to_overwrite(target: Path) -> None:
     for path in (target, Path(f"{target}-wal"), Path(f"{target}-journal"), Path(f"{target}.owners")):
         if os.path.lexists(path):
             raise LedgerUnreadable(path, "is there already, and nothing is overwritten")
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

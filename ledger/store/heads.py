@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from harness.events.base import MAX_SAFE_INTEGER
 from harness.ids import run_stream
@@ -34,7 +34,7 @@ class RunHeads:
         self._data_version = UNTRUSTED
         self._last_pos: int | None = None
 
-    def warm(self, run_ids: Sequence[str]) -> None:
+    def warm(self, run_ids: Iterable[str]) -> None:
         """Fold what is stored of runs that were not remembered; call without a transaction, and so without the lock."""
         for run_id in run_ids:
             if not self.remembered.is_own(run_id):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from ledger.errors import LedgerUnreadable, NetworkFileSystem, UnsupportedUrl
@@ -111,3 +112,12 @@ def prepare_folder(path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise LedgerUnreadable(path, f"has no folder, and none can be made ({error.strerror})") from error
+
+
+def sync(path: Path) -> None:
+    """Make sure that what a file holds, or which names a folder has, survives a power failure."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

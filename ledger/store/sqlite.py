@@ -98,7 +98,7 @@ class SqliteStore:
     def append_all(self, appends: Sequence[Append]) -> list[Recorded | Exception]:
         """What became of each append, all durable in one transaction; `LedgerUnavailable` if nothing was stored."""
         results: list[Recorded | Exception] = []
-        self._heads.warm([append.run_id for append in appends])
+        self._heads.warm({append.run_id for append in appends})
         try:
             with self._transaction() as batch:
                 results = [_attempt(batch, append, looks=False) for append in appends]

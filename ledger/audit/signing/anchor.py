@@ -17,7 +17,7 @@ from pathlib import Path
 from ledger.audit.errors import AnchorError, InvalidCheckpoint, InvalidNote
 from ledger.audit.notes.checkpoint import Checkpoint, SignedCheckpoint
 from ledger.audit.notes.notes import DASH, ID_BYTES, MAX_NOTE_BYTES, split_note
-from ledger.audit.signing.keys import sync_folder
+from ledger.store.place import sync
 
 TAILS_BYTES = (4_096, 65_536)
 """In which the last checkpoint of an origin is looked for: some 15 notes; some 250 where other logs share the file."""
@@ -53,7 +53,7 @@ class Anchor:
             finally:
                 os.close(descriptor)
             if is_new:
-                sync_folder(self.path)
+                sync(self.path.parent)
         except OSError as error:
             raise AnchorError(self.path, f"cannot be added to ({error.strerror})") from error
 

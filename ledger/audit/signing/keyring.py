@@ -20,10 +20,10 @@ from ledger.audit.signing.keys import (
     known_keys,
     read_key_file,
     require_name,
-    sync_folder,
     write_key_file,
 )
 from ledger.errors import EventIdReused
+from ledger.store.place import sync
 
 if TYPE_CHECKING:
     from ledger.ledger import Ledger
@@ -145,7 +145,7 @@ def _put(coming: Path, path: Path) -> None:
         # Other than a rename it does not put it in another's place.
         path.hardlink_to(coming)
         coming.unlink()
-        sync_folder(path)
+        sync(path.parent)
     except FileExistsError:
         raise KeyFileError(path, "exists already, and a key is never overwritten") from None
     except OSError as error:
@@ -155,7 +155,7 @@ def _put(coming: Path, path: Path) -> None:
 def _move(coming: Path, path: Path) -> None:
     try:
         coming.replace(path)
-        sync_folder(path)
+        sync(path.parent)
     except OSError as error:
         raise KeyFileError(path, f"cannot be replaced ({error.strerror})") from error
 

@@ -14,6 +14,7 @@ from typing import Protocol
 from ledger.audit.errors import InvalidKey, KeyFileError, ReplacedKey, RevokedKey
 from ledger.audit.notes.notes import SigningKey, VerifierKey
 from ledger.records import RecordedEvent
+from ledger.store.place import sync
 
 MAX_KEY_FILE_BYTES = 4_096
 PURPOSE = "CHECKPOINT"
@@ -77,20 +78,11 @@ def write_key_file(path: Path, key: SigningKey) -> None:
             file.write(f"{key.secret()}\n")
             file.flush()
             os.fsync(descriptor)
-        sync_folder(path)
+        sync(path.parent)
     except OSError as error:
         with contextlib.suppress(OSError):
             path.unlink()
         raise KeyFileError(path, f"cannot be written ({error.strerror})") from error
-
-
-def sync_folder(path: Path) -> None:
-    """Make sure that the name of a file survives a power failure, where the folder can be told so."""
-    descriptor = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @dataclass(frozen=True, slots=True)
