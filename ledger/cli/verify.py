@@ -123,9 +123,9 @@ def _tail(report: VerifyReport) -> str:
         return f"{under}, and there are no others"
     if report.anchored_count:
         click.echo(under)
-    if tail.first_us is None or tail.last_us is None:
+    if not tail.event_count:
         return "tail not anchored: there are no events yet"
-    return (
-        f"tail not anchored: nothing outside the ledger vouches for {plural(tail.event_count, 'event')},"
-        f" recorded from {instant(tail.first_us)} to {instant(tail.last_us)}"
-    )
+    said = f"tail not anchored: nothing outside the ledger vouches for {plural(tail.event_count, 'event')}"
+    if tail.first_us is None or tail.last_us is None:
+        return f"{said}, and when they were recorded cannot be told"
+    return f"{said}, recorded from {instant(tail.first_us)} to {instant(tail.last_us)}"

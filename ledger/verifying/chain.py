@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any
 
+from harness.events.base import MAX_SAFE_INTEGER
 from harness.ids import SYSTEM_STREAM, run_stream, session_stream
 from ledger.append.deciding import StreamRow
 from ledger.bytes import body_hash, genesis_link, next_link
@@ -91,6 +92,10 @@ class Chain:
                 self._found("link_broken", "the link does not follow from what is before it", seq)
                 return seq - first_seq
         times_us = [row[RECORDED_US] for row in page]
+        if max(times_us) > MAX_SAFE_INTEGER:
+            at = next(at for at, time_us in enumerate(times_us) if time_us > MAX_SAFE_INTEGER)
+            self._found("event_unreadable", "it is said to be recorded at a time that no clock shows", first_seq + at)
+            return at
         self._link = link_before
         self._first_us, self._last_us = min(self._first_us, *times_us), max(self._last_us, *times_us)
         return len(page)

@@ -92,6 +92,13 @@ async def test_an_event_that_says_what_none_can_say_is_found(rewrite):
     assert await rewrite(whole(), put(2, to_node=7)) == [("event_unreadable", 2)]
 
 
+async def test_a_time_that_no_clock_shows_is_found(rewrite, plain):
+    def change(_):
+        plain().execute("UPDATE event SET recorded_us = ? WHERE stream_id = 'r:run-1' AND seq = 3", [2**60])
+
+    assert await rewrite(whole(), change) == [("event_unreadable", 3)]
+
+
 async def test_what_an_event_says_otherwise_is_found_in_the_rows(rewrite):  # E1
     assert await rewrite(whole(), put(1, agent="somebody")) == [("row_differs", None)]
 

@@ -46,6 +46,17 @@ def test_verify_never_says_more_than_it_looked_at(call, recorded):  # E9
     assert "tail not anchored" in result.stdout
 
 
+def test_verify_does_not_say_that_there_are_no_events_where_none_is_right(call, recorded, plain):
+    somebody = plain()
+    for (name,) in somebody.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+        somebody.execute(f"DROP TRIGGER {name}")
+    somebody.execute("UPDATE event SET recorded_us = 7")
+    result = call(cli.verify, "--db", recorded)
+    assert result.exit_code == 1
+    assert "vouches for" in result.stdout.splitlines()[-1]
+    assert "when they were recorded cannot be told" in result.stdout.splitlines()[-1]
+
+
 def test_verify_names_the_run_and_the_field_that_differ(call, recorded, plain):  # E1
     plain().execute("UPDATE diagnosis_run SET status = 'FAILED' WHERE run_id = 'run-1'")
     result = call(cli.verify, "--db", recorded)
