@@ -86,6 +86,6 @@ class Proving:
             now_us = self._clock.now_us()
             with contextlib.suppress(EventIdReused):
                 await asyncio.wrap_future(self._engine.writer.run(lambda draft: said.record(draft, now_us)))
-        self._checkpoints = Checkpoints(url, self._engine.tree, key, signing, self._clock)
+        self._checkpoints = Checkpoints(url, self._engine.tree, key, history, signing, self._clock)
         self._engine.writer.watch_ends(self._checkpoints.run_ended)
         await self._checkpoints.start()

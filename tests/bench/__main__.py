@@ -13,6 +13,7 @@ from types import ModuleType
 from tests.bench import (
     appends,
     big_ledger,
+    big_verify,
     boundary,
     bundles,
     burst,
@@ -48,7 +49,8 @@ MEASUREMENTS = (
     following,
     bundles,
 )
-ALL = (*MEASUREMENTS, big_ledger)
+BIG = (big_ledger, big_verify)
+ALL = (*MEASUREMENTS, *BIG)
 
 
 async def measure(wanted: Sequence[ModuleType]) -> list[Figure]:
@@ -67,12 +69,12 @@ def chosen(arguments: Sequence[str]) -> Sequence[ModuleType]:
     """The measurements that are named, or all; `--big` adds what takes minutes and gigabytes."""
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=" ".join(map(_name, ALL)))
-    parser.add_argument("--big", action="store_true", help="measure in a ledger of millions of events too")
+    parser.add_argument("--big", action="store_true", help="measure in ledgers of millions of events too")
     given = parser.parse_args(arguments)
     unknown = set(given.names) - set(map(_name, ALL))
     if unknown:
         parser.error(f"there is no measurement named {', '.join(sorted(unknown))}")
-    wanted = {*(given.names or map(_name, MEASUREMENTS)), *([_name(big_ledger)] if given.big else [])}
+    wanted = {*(given.names or map(_name, MEASUREMENTS)), *(map(_name, BIG) if given.big else [])}
     return [one for one in ALL if _name(one) in wanted]
 
 

@@ -42,26 +42,33 @@ EVENTS = "the same, each made into an event"
 async def measure(folder: Path) -> list[Figure]:
     """All ways in turn, round by round, so that all meet the same noise."""
     small, large, short = folder / "small.db", folder / "large.db", folder / "short.db"
-    event_count = await _record(small, RUNS)
-    short_count = await _record(short, SHORT_RUNS, SHORT_BOUNDARIES)
-    await _record(large, MORE * RUNS)
+    event_count = await record(small, RUNS)
+    short_count = await record(short, SHORT_RUNS, SHORT_BOUNDARIES)
+    await record(large, MORE * RUNS)
     verify_us, rebuild_us, plain_us, events_us, hashed_us, short_us, short_hashed_us = [], [], [], [], [], [], []
     async with await Ledger.open(small) as ledger:
         for _ in range(ROUNDS):
-            verify_us.append(await _us_each(event_count, lambda: verify(small)))
-            rebuild_us.append(await _us_each(event_count, ledger.rebuild))
-            plain_us.append(await _us_each(event_count, lambda: _read_plainly(small, orjson.loads)))
-            events_us.append(await _us_each(event_count, lambda: _read_plainly(small, _event_of)))
-            hashed_us.append(await _us_each(event_count, lambda: _hash_plainly(small)))
-            short_us.append(await _us_each(short_count, lambda: verify(short)))
-            short_hashed_us.append(await _us_each(short_count, lambda: _hash_plainly(short)))
+            verify_us.append(await us_each(event_count, lambda: verify(small)))
+            rebuild_us.append(await us_each(event_count, ledger.rebuild))
+            plain_us.append(await us_each(event_count, lambda: _read_plainly(small, orjson.loads)))
+            events_us.append(await us_each(event_count, lambda: _read_plainly(small, _event_of)))
+            hashed_us.append(await us_each(event_count, lambda: hash_plainly(small)))
+            short_us.append(await us_each(short_count, lambda: verify(short)))
+            short_hashed_us.append(await us_each(short_count, lambda: hash_plainly(short)))
     return [
         figure("verify, per event", "us", median(verify_us), HASHED, median(hashed_us), goal=FORTY_PERCENT_OF_THE_RATE),
-        figure("verify of short runs, per event", "us", median(short_us), HASHED, median(short_hashed_us)),
+        figure(
+            "verify of short runs, per event",
+            "us",
+            median(short_us),
+            HASHED,
+            median(short_hashed_us),
+            goal=FORTY_PERCENT_OF_THE_RATE,
+        ),
         figure("verify, per event", "us", median(verify_us), EVENTS, median(events_us), goal=HALF_THE_RATE),
-        figure("verify, per event", "us", median(verify_us), PLAIN, median(plain_us)),
+        figure("verify, per event", "us", median(verify_us), PLAIN, median(plain_us), goal=HALF_THE_RATE),
         figure("rebuild, per event", "us", median(rebuild_us), EVENTS, median(events_us), goal=HALF_THE_RATE),
-        figure("rebuild, per event", "us", median(rebuild_us), PLAIN, median(plain_us)),
+        figure("rebuild, per event", "us", median(rebuild_us), PLAIN, median(plain_us), goal=HALF_THE_RATE),
         figure(
             f"memory of verify, {MORE * RUNS:,} runs",
             "MB",
@@ -73,7 +80,8 @@ async def measure(folder: Path) -> list[Figure]:
     ]
 
 
-async def _record(path: Path, run_count: int, boundaries_per_run: int = BOUNDARIES_PER_RUN) -> int:
+async def record(path: Path, run_count: int, boundaries_per_run: int = BOUNDARIES_PER_RUN) -> int:
+    """So many runs in a new ledger; how many events it has."""
     async with await Ledger.open(path) as ledger:
         last = None
         for number in range(run_count):
@@ -96,7 +104,8 @@ async def _read_plainly(path: Path, decode: Callable[[bytes], object]) -> None:
     connection.close()
 
 
-async def _hash_plainly(path: Path) -> None:
+async def hash_plainly(path: Path) -> None:
+    """What verifying is measured beside: every byte read and hashed once, and nothing compared."""
     connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
     events, contents = READ_ALL
     for row in connection.execute(events):
@@ -110,7 +119,8 @@ def _event_of(body: bytes) -> object:
     return parse_event(orjson.loads(body))
 
 
-async def _us_each(event_count: int, work: Callable[[], Awaitable[object]]) -> float:
+async def us_each(event_count: int, work: Callable[[], Awaitable[object]]) -> float:
+    """How long `work` takes for each event, in microseconds."""
     began_s = perf_counter()
     await work()
     return (perf_counter() - began_s) * 1e6 / event_count

@@ -73,8 +73,9 @@ async def test_reading_a_long_run_needs_memory_for_one_page_and_not_for_the_run(
             return peak
 
         await peak_bytes(runs[SHORT])  # what is made once, and remembered
-        long_bytes, short_bytes = await peak_bytes(runs[LONG]), await peak_bytes(runs[SHORT])
-        assert long_bytes < 3 * short_bytes  # and is ten times as long
+        peaks = {size: [await peak_bytes(run) for _ in range(3)] for size, run in runs.items()}
+        # Other threads only ever add to what is measured; so the least is nearest to what reading takes.
+        assert min(peaks[LONG]) < 2 * min(peaks[SHORT])  # and is ten times as long
 
 
 @pytest.mark.parametrize("read", ["tools", "steps", "overview"])

@@ -17,6 +17,8 @@ from harness import Harness, Limits, Run, RunEnded
 from harness.journal import Submission
 from ledger import Ledger, LedgerError, LedgerReader, Signing, WriterLimits, failpoints
 from ledger.audit.notes.notes import SigningKey
+from ledger.copies.backup import restore
+from ledger.erasing.erasures import ErasureList
 from tests.ledger.scripted import ScriptedRun
 
 NOBODY = 65534
@@ -74,6 +76,12 @@ async def sign_and_die(pipe: Connection, url: str, place: str, point: failpoints
             run = ScriptedRun(f"{point.replace(' ', '-')}-{number}", writer_id=f"w-{point.replace(' ', '-')}-{number}")
             ledger.journal.submit(run.start()).result()
             pipe.send((await ledger.checkpoint()).note)
+
+
+async def restore_and_die(pipe: Connection, backup: str, target: str, erasures: str, point: failpoints.Point) -> None:
+    """Restore a ledger, and die when the point is reached."""
+    _arm_death(point, 1)
+    await restore(backup, Path(target), erasures=ErasureList(Path(erasures)))
 
 
 def signing_of(path: str | Path) -> Signing:

@@ -6,9 +6,10 @@ import sqlite3
 
 import pytest
 
-from ledger import Ledger
+from ledger import Ledger, LedgerReader
 from ledger.audit.signing.anchor import Anchor
 from ledger.audit.tree.merkle import leaf_hash
+from ledger.copies.backup import back_up, restore
 from ledger.failpoints import POINTS
 from ledger.migrate import ensure_current, lock_of
 from tests.audit.trees import root_of
@@ -17,6 +18,7 @@ from tests.faults.processes import links_of_all, start
 from tests.ledger.blank import blank_at
 from tests.ledger.scripted import ScriptedRun
 from tests.ledger.tables import dump
+from tests.ledger.test_backup import list_erasures
 
 MIGRATING = [("migration step", 1), ("migration step", 3), ("before migration commit", 1)]
 """Points, and how many times each is passed before."""
@@ -24,7 +26,7 @@ LATE = dict.fromkeys(("before begin", "after begin", "between rows", "before com
 LATE["before acknowledgement"] = 30
 """Points that are reached again and again."""
 ELSEWHERE = ("migration", "statement", "decided again")
-"""Of migrations, of PostgreSQL, and of dumps that are adopted: those have tests of their own."""
+"""Of migrations, of PostgreSQL, and of restoring: those have tests of their own."""
 SELDOM = [point for point in POINTS if point not in LATE and not any(words in point for words in ELSEWHERE)]
 
 
@@ -119,6 +121,24 @@ async def test_a_death_at_any_named_moment_leaves_all_that_was_acknowledged_and_
     ends = await check(path, acknowledged, tampered="left-done")
     assert {f"left-{number}" for number in range(2)} <= {run_id for run_id, *_ in ends}
     assert len(acknowledged) > (5 if point in LATE else -1)
+
+
+async def test_a_restore_that_dies_as_it_erases_again_leaves_nothing_and_can_be_repeated(tmp_path):  # D19
+    async with await Ledger.open(blank_at(tmp_path / "runs.db")) as ledger:
+        for submission in (run := ScriptedRun()).whole():
+            ledger.journal.submit(submission).result()
+        await back_up(tmp_path / "runs.db", tmp_path / "backup.db")
+        await ledger.erase(run=(run.session_id, run.run_id))
+    erasures = await list_erasures(tmp_path / "runs.db", tmp_path / "erasures.jsonl")
+    target = tmp_path / "restored.db"
+    names = [str(path) for path in (tmp_path / "backup.db", target, tmp_path / "erasures.jsonl")]
+    program = start(programs.restore_and_die, *names, "erasures decided again")
+    program.process.join(30)
+    assert program.process.exitcode == -signal.SIGKILL
+    assert not target.exists()
+    assert (await restore(tmp_path / "backup.db", target, erasures=erasures)).erasures_repeated == 1
+    async with await LedgerReader.open(target) as reader:
+        assert (await reader.trace(run.session_id, run.run_id)).answer.state == "erased"
 
 
 @pytest.mark.parametrize("revision", [None, "0001"])

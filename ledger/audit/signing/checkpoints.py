@@ -49,9 +49,18 @@ class _Counted:
 class Checkpoints:
     """The signing of an open ledger."""
 
-    def __init__(self, url: str | Path, store: TreeStore, key: SigningKey, signing: Signing, clock: WallClock) -> None:
+    def __init__(
+        self,
+        url: str | Path,
+        store: TreeStore,
+        key: SigningKey,
+        history: KeyHistory,
+        signing: Signing,
+        clock: WallClock,
+    ) -> None:
+        """`history` is read on from here, and by nobody else any more."""
         self._url = url
-        self._history = KeyHistory()
+        self._history = history
         self._store = store
         self._key = key
         self._signing = signing
@@ -101,7 +110,6 @@ class Checkpoints:
 
     async def _start(self) -> None:
         self._reader = await LedgerReader.open(self._url)
-        await self._history.read_on(self._reader)
         self._asked.set()
         self._schedule = asyncio.create_task(self._keep_signing())
 
@@ -172,6 +180,7 @@ class Checkpoints:
         return self._signer
 
     async def _require_usable(self) -> None:
+        # Once more: what is signed may hold what takes the key away, if that came since the signer was chosen.
         assert self._reader is not None
         await self._history.read_on(self._reader)
         self._history.require_usable(self._key.verifier.key_id)
