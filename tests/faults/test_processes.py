@@ -1,5 +1,7 @@
-"""Several processes on one file, and processes that end without a word."""
+"""Several processes on one file, and processes that end, or stand still, without a word."""
 
+import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -53,6 +55,21 @@ async def test_four_processes_that_make_one_new_ledger_at_once_all_succeed(tmp_p
     assert race([start(programs.open_once, str(path)) for _ in range(4)]) == ["opened"] * 4
     async with await LedgerReader.open(path) as reader:
         assert (await reader.session("session-1")).message_pair_count == 0
+
+
+async def test_a_process_that_stands_still_for_a_while_keeps_its_run(path):  # E7: as when a laptop's lid is closed
+    owner = start(programs.work_until_told, str(path), "run-1")
+    assert owner.pipe.recv() == "working"
+    os.kill(owner.process.pid, signal.SIGSTOP)
+    try:
+        async with await Ledger.open(path) as other:
+            assert (await other.recover()).ended == ()
+            assert await other.cancel("session-1", "run-1")
+    finally:
+        os.kill(owner.process.pid, signal.SIGCONT)
+    assert owner.pipe.recv() == "CANCELLED"
+    owner.process.join(30)
+    owner.pipe.close()
 
 
 def test_a_forked_child_can_neither_use_nor_harm_its_parents_ledger(path):
