@@ -6,14 +6,13 @@ import os
 import shutil
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pymysql  # type: ignore[import-untyped]
 
-from tests.servers.postgres import SHARED, _die_with_parent, _unprivileged, free_port
+from tests.servers.postgres import SHARED, _die_with_parent, _unprivileged, free_port, wait_until_ready
 
 PREFIX = "tachograph-mariadb-"
 TIMEOUT_S = 30.0
@@ -60,7 +59,7 @@ def mariadb_served() -> Iterator[MariaDb]:
         with (folder / "log").open("wb") as log:
             process = subprocess.Popen([program, *data, *options], stdout=log, stderr=log, preexec_fn=_die_with_parent)
         try:
-            _wait_until_ready(server, process, folder / "log")
+            wait_until_ready(lambda: _answers(server), process, folder / "log", TIMEOUT_S)
             server.query("CREATE DATABASE test")
             yield server
         finally:
@@ -73,14 +72,8 @@ def mariadb_served() -> Iterator[MariaDb]:
 SEARCHED = f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/bin"
 
 
-def _wait_until_ready(server: MariaDb, process: subprocess.Popen[bytes], log: Path) -> None:
-    until_s = time.monotonic() + TIMEOUT_S
-    while time.monotonic() < until_s:
-        assert process.poll() is None, log.read_text()
-        try:
-            server.query("SELECT 1")
-        except pymysql.OperationalError:
-            time.sleep(0.05)
-        else:
-            return
-    raise AssertionError(log.read_text())
+def _answers(server: MariaDb) -> bool:
+    try:
+        return bool(server.query("SELECT 1"))
+    except pymysql.OperationalError:
+        return False

@@ -19,7 +19,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -97,11 +97,7 @@ class PostgresServer:
                 preexec_fn=_die_with_parent,
                 **self._as,
             )
-        until_s = time.monotonic() + START_TIMEOUT_S
-        while not self._is_ready():
-            assert self._process.poll() is None, self.log
-            assert time.monotonic() < until_s, self.log
-            time.sleep(0.02)
+        wait_until_ready(self._is_ready, self._process, self.folder / "log")
         return self
 
     def stop(self) -> None:
@@ -116,7 +112,7 @@ class PostgresServer:
 
     @property
     def log(self) -> str:
-        return (self.folder / "log").read_text("utf-8", "replace")[-4_000:]
+        return end_of(self.folder / "log")
 
     def execute(self, *statements: str, database: str = "postgres") -> None:
         """Run statements, each in a transaction of its own."""
@@ -233,6 +229,21 @@ def _unprivileged() -> pwd.struct_passwd:
         except KeyError:
             continue
     raise AssertionError("root needs a user postgres or nobody to run the server as")
+
+
+def wait_until_ready(
+    is_ready: Callable[[], bool], process: subprocess.Popen[bytes], log: Path, timeout_s: float = START_TIMEOUT_S
+) -> None:
+    """Wait until a server that was just started answers; else the error has the end of its log."""
+    until_s = time.monotonic() + timeout_s
+    while not is_ready():
+        assert process.poll() is None, end_of(log)
+        assert time.monotonic() < until_s, end_of(log)
+        time.sleep(0.02)
+
+
+def end_of(log: Path) -> str:
+    return log.read_text("utf-8", "replace")[-4_000:]
 
 
 def free_port() -> int:

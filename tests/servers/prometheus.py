@@ -11,7 +11,7 @@ from pathlib import Path
 
 import httpx2
 
-from tests.servers.postgres import free_port
+from tests.servers.postgres import free_port, wait_until_ready
 
 TIMEOUT_S = 30.0
 CONFIGURATION = """
@@ -59,21 +59,15 @@ def scraping(target: str, folder: Path, rules: str = "groups: []") -> Iterator[P
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen([program, *paths, f"--web.listen-address={address}"], stdout=log, stderr=log)
     try:
-        _wait_until_ready(f"http://{address}", process, folder / "log")
+        wait_until_ready(lambda: _is_ready(f"http://{address}"), process, folder / "log", TIMEOUT_S)
         yield Prometheus(f"http://{address}")
     finally:
         process.terminate()
         process.wait(TIMEOUT_S)
 
 
-def _wait_until_ready(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    until_s = time.monotonic() + TIMEOUT_S
-    while time.monotonic() < until_s:
-        assert process.poll() is None, log.read_text()
-        try:
-            if httpx2.get(f"{url}/-/ready").status_code == 200:
-                return
-        except httpx2.TransportError:
-            pass
-        time.sleep(0.05)
-    raise AssertionError(log.read_text())
+def _is_ready(url: str) -> bool:
+    try:
+        return httpx2.get(f"{url}/-/ready").status_code == 200
+    except httpx2.TransportError:
+        return False

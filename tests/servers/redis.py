@@ -10,12 +10,11 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.servers.postgres import free_port
+from tests.servers.postgres import free_port, wait_until_ready
 
 TIMEOUT_S = 20.0
 
@@ -34,11 +33,7 @@ class RedisServer:
         options = f"--port {self.port} --bind 127.0.0.1 --appendonly no --dir {self._folder}".split()
         with (self._folder / "redis.log").open("ab") as log:
             self._process = subprocess.Popen([program(), *options, "--save", ""], stdout=log, stderr=log)
-        until_s = time.monotonic() + TIMEOUT_S
-        while not self._answers():
-            assert self._process.poll() is None, (self._folder / "redis.log").read_text()
-            assert time.monotonic() < until_s, "Redis does not answer"
-            time.sleep(0.01)
+        wait_until_ready(self._answers, self._process, self._folder / "redis.log", TIMEOUT_S)
 
     def stop(self) -> None:
         """Kill it, as a crash would."""
