@@ -76,7 +76,7 @@ class Checkpoints:
 
     async def start(self) -> None:
         """Begin with a first one, which makes sure of all that was signed before."""
-        await asyncio.shield(asyncio.wrap_future(self._thread.call(self._start())))
+        await self._thread.done(self._start())
 
     @property
     def origin(self) -> str:
@@ -93,7 +93,7 @@ class Checkpoints:
         if os.getpid() != self._process_id:
             raise LedgerUnavailable("a forked process cannot use its parent's ledger")
         # Whoever waits may be cancelled; what is under way goes on to its end.
-        return await asyncio.shield(asyncio.wrap_future(self._thread.call(self._sign(on_progress))))
+        return await self._thread.done(self._sign(on_progress))
 
     def measures(self) -> SigningMeasures:
         """What was counted."""
@@ -105,7 +105,7 @@ class Checkpoints:
         """Sign a last one, if that can be done, and let go of everything."""
         if os.getpid() != self._process_id:
             return  # The thread is the parent's.
-        await asyncio.shield(asyncio.wrap_future(self._thread.call(self._stop())))
+        await self._thread.done(self._stop())
         await asyncio.to_thread(self._thread.stop)
 
     async def _start(self) -> None:
