@@ -4,6 +4,7 @@ import asyncio
 import json
 import socket
 from collections.abc import Iterator
+from typing import Any
 
 import httpx2
 import pytest
@@ -35,6 +36,9 @@ FAILURES = {
 FINAL = {Fault.UNAUTHORIZED, Fault.NOT_FOUND, Fault.REFUSAL, Fault.FILTERED, Fault.RATE_LIMITED_FOR_LONG}
 """Not tried again even by those who may: no technical failure, or not before the deadline."""
 SAYS_USAGE = {Fault.EMPTY, Fault.REFUSAL, Fault.FILTERED}
+SILENCE_S = 2
+"""After so long a model is silent; a busy machine answers sooner."""
+UNHURRIED_S = 30
 
 
 @pytest.fixture(scope="module")
@@ -62,8 +66,13 @@ def asking(served, plan, slept, journal, tmp_path):
     async def sleep(delay_s: float) -> None:
         slept.append(delay_s)
 
-    settings = {"model_timeout_s": 0.6, "sleep": sleep}
-    return lambda **more: agent_at(journal, tmp_path, served[1], **(settings | more))
+    def agent(**settings: Any):
+        is_silent = Fault.SILENCE in (*plan.stays.values(), *(fault for due in plan.due.values() for fault in due))
+        model_timeout_s = SILENCE_S if is_silent else UNHURRIED_S
+        usual = {"model_timeout_s": model_timeout_s, "sleep": sleep}
+        return agent_at(journal, tmp_path, served[1], **(usual | settings))
+
+    return agent
 
 
 def ends(journal, run_id, part):
@@ -250,7 +259,7 @@ async def test_usage_that_is_not_told_is_unknown_and_not_nothing(asking, plan, j
 
 async def test_a_reply_that_never_comes_cannot_hold_a_run_beyond_its_deadline(asking, plan, journal):  # H2, R11
     plan.stays = {"investigate": Fault.SILENCE}
-    async with asking(model_timeout_s=30, timeout_s=0.6) as agent:
+    async with asking(model_timeout_s=UNHURRIED_S, timeout_s=SILENCE_S) as agent:
         with pytest.raises(RunEnded) as caught:
             await ask(agent, DISKS)
     ended = caught.value
