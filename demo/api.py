@@ -15,7 +15,7 @@ from demo.jobs import Jobs, TooManyRuns
 from demo.memory import MemoryUnavailable
 from demo.sse import EventStream, EventStreamResponse
 from harness import CancelReason, RunContext, RunEnded
-from viewer import wrapper
+from viewer.http import wrapper
 
 CLIENT_CLOSED_REQUEST = 499
 """Nobody reads it; it is for the access log."""

@@ -9,7 +9,7 @@ from demo.bounds import QUESTION_CHARS_MAX
 from demo.text import is_blank
 from harness import InvalidInput
 from harness.ids import check_id
-from viewer.json_body import Body, JsonBody, read_body
+from viewer.http.json_body import Body, JsonBody, read_body
 
 OLDER_NAMES = {"Id": "sessionId", "Question": "question"}
 

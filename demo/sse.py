@@ -13,7 +13,7 @@ from demo.bounds import SSE_MESSAGES_WAITING_MAX
 from demo.errors import DemoError
 from demo.jobs import Job
 from harness import CancelReason
-from viewer.errors import problem_of
+from viewer.http.errors import problem_of
 
 Message = dict[str, Any]
 

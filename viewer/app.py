@@ -15,17 +15,20 @@ from starlette.staticfiles import StaticFiles
 
 from harness.errors import HarnessError
 from ledger.errors import LedgerError
-from viewer import wrapper
-from viewer.api import Api
-from viewer.errors import Problem, log_unexpected, problem_of
-from viewer.json_body import BadBody
-from viewer.live import Live
+from viewer.api.live import Live
+from viewer.api.traces import Api
+from viewer.api.writing import ReadOnly, Writer, Writing
+from viewer.http import wrapper
+from viewer.http.errors import Problem, log_unexpected, problem_of
+from viewer.http.json_body import BadBody
+from viewer.http.security import LOOPBACK_HOSTS, SecurityMiddleware
 from viewer.metrics import CountRequests, Metrics
-from viewer.pages import Pages
+from viewer.pages.runs import RunPages
+from viewer.pages.trace import TracePages
 from viewer.reading import Reader
 from viewer.rendering import Renderer
-from viewer.security import LOOPBACK_HOSTS, SecurityMiddleware
-from viewer.writing import ReadOnly, Writer, Writing
+from viewer.site import Site
+from viewer.stylesheet import Stylesheet
 
 Lifespan = Callable[[Starlette], AbstractAsyncContextManager[Any]]
 
@@ -38,15 +41,17 @@ def create_app(
     lifespan: Lifespan | None = None,
     allowed_hosts: Sequence[str] = LOOPBACK_HOSTS,
     metrics: Metrics | None = None,
+    root_path: str = "",
 ) -> Starlette:
     """The viewer over `reader`, with an application's own routes before its own.
 
     `writer`, such as the open ledger, takes feedback and cancelling; without it both are refused as `read_only`.
     Only requests whose `Host` is one of `allowed_hosts` are answered: loopback's names unless more are given, `"*"`
     for any. `metrics` are served at `/metrics`, and count the requests. Errors of the harness and the ledger become the
-    wrapper in the extra routes too.
+    wrapper in the extra routes too. `root_path` is the sub-path (`/ledger`) that a reverse proxy serves the viewer at.
     """
-    renderer = Renderer()
+    style = Stylesheet()
+    renderer = Renderer(Site(root_path), style.version)
     tell = _Teller(renderer)
     return Starlette(
         routes=[
@@ -55,7 +60,9 @@ def create_app(
             *Api(reader).routes,
             *Live(reader).routes,
             *Writing(writer).routes,
-            *Pages(reader, renderer).routes,
+            *RunPages(reader, renderer).routes,
+            *TracePages(reader, renderer).routes,
+            *style.routes,
             Mount("/static", StaticFiles(packages=[("viewer", "static")]), name="static"),
         ],
         middleware=[
@@ -86,7 +93,7 @@ class _Teller:
         """The same problem in the form that the path stands for."""
         if wants_json(request.url.path):
             return wrapper.error(problem.code, problem.message, problem.status, problem.data, problem.headers)
-        response = self.renderer.page("error.html", {"problem": problem}, status=problem.status)
+        response = self.renderer.page(request, "error.html", {"problem": problem}, status=problem.status)
         response.headers.update(problem.headers)
         return response
 

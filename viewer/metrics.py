@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ledger.measures import Histogram, Measures, SigningMeasures
 from ledger.records import Vitals
+from viewer.access.routes import GuardedRoute, Right
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -45,8 +45,8 @@ class Metrics:
         self._total_s = 0.0
 
     @property
-    def routes(self) -> list[Route]:
-        return [Route("/metrics", self.show)]
+    def routes(self) -> list[GuardedRoute]:
+        return [GuardedRoute("/metrics", self.show, needs=Right.AUDIT)]
 
     def answered(self, method: str, route: str, status: int, duration_s: float) -> None:
         """A request was answered."""

@@ -5,22 +5,24 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
+from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from ledger.words import codes as words
 from ledger.words import format as form
 from ledger.words.event_lines import boundary_words
 from ledger.words.text import visible
-from viewer.present import links
-from viewer.present.gauges import columns
 from viewer.present.text import breakable, prose, row_count, visible_markup
-from viewer.present.verdict import TONES, pill
+from viewer.present.trace.gauges import columns
+from viewer.present.trace.verdict import TONES, pill
+from viewer.site import Site
 
 
 class Renderer:
     """Templates with the vocabulary they share."""
 
-    def __init__(self) -> None:
+    def __init__(self, site: Site, style_version: str = "") -> None:
+        self.site = site
         self.environment = Environment(
             loader=PackageLoader("viewer"),
             autoescape=True,
@@ -28,7 +30,9 @@ class Renderer:
             finalize=_finalize,
             trim_blocks=True,
             lstrip_blocks=True,
+            extensions=["jinja2.ext.i18n"],
         )
+        self.environment.install_null_translations(newstyle=True)  # type: ignore[attr-defined]
         self.environment.filters.update(
             instant=form.instant,
             day_time=form.day_time,
@@ -48,16 +52,15 @@ class Renderer:
             boundary_words=boundary_words,
         )
         self.environment.globals.update(
-            run_path=links.run_path,
-            session_path=links.session_path,
-            trace_api_path=links.trace_api_path,
+            site=site,
+            style_version=style_version,
             gauge_columns=columns,
             tone=lambda status: TONES.get(status, "bad"),
         )
 
-    def page(self, name: str, context: Mapping[str, Any], *, status: int = 200) -> HTMLResponse:
-        """A whole page."""
-        text = self.environment.get_template(name).render(context)
+    def page(self, request: Request, name: str, context: Mapping[str, Any], *, status: int = 200) -> HTMLResponse:
+        """A whole page, for whoever asks."""
+        text = self.environment.get_template(name).render({"request": request, **context})
         return HTMLResponse(text, status, headers={"Cache-Control": "no-store"})
 
 

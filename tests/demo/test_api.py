@@ -11,7 +11,7 @@ from demo.serving import serving
 from tests.demo.apps import app_served
 from tests.demo.chats import DISKS, limits
 from tests.demo.scripted_model import answering, failing
-from viewer.json_body import BODY_BYTES_MAX
+from viewer.http.json_body import BODY_BYTES_MAX
 
 
 @pytest.fixture(scope="module")

@@ -72,7 +72,7 @@ def test_a_client_that_leaves_while_it_sends_is_nothing_unexpected(slow_app, cap
 
 @pytest.mark.parametrize("path", ["/api/chat", "/api/chat_stream", "/api/ai_ops"])
 def test_a_body_that_does_not_come_is_408_and_its_connection_is_closed(tmp_path, model_url, monkeypatch, path):
-    monkeypatch.setattr("viewer.json_body.BODY_TIMEOUT_S", 0.1)
+    monkeypatch.setattr("viewer.http.json_body.BODY_TIMEOUT_S", 0.1)
     with app_served(tmp_path, model_url) as app:
         with socket.create_connection((app.http.base_url.host, app.http.base_url.port)) as connection:
             announce(app, connection, path)

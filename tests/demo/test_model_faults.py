@@ -69,7 +69,7 @@ def asking(served, plan, slept, journal, tmp_path):
     def agent(**settings: Any):
         is_silent = Fault.SILENCE in (*plan.stays.values(), *(fault for due in plan.due.values() for fault in due))
         model_timeout_s = SILENCE_S if is_silent else UNHURRIED_S
-        usual = {"model_timeout_s": model_timeout_s, "sleep": sleep}
+        usual: dict[str, Any] = {"model_timeout_s": model_timeout_s, "sleep": sleep}
         return agent_at(journal, tmp_path, served[1], **(usual | settings))
 
     return agent

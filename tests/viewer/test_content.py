@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from ledger.records import Erasure
 from tests.viewer.fake_run import content
-from viewer.bodies import content_body
+from viewer.api.bodies import content_body
 from viewer.present.content import block, peek, reply
-from viewer.present.judgements import judgements
+from viewer.present.trace.judgements import judgements
 
 
 def test_json_is_shown_as_a_tree_and_text_by_window():

@@ -11,7 +11,7 @@ from tests.viewer.example_runs import (
     running_run,
     success_run,
 )
-from viewer.present.gauges import gauges
+from viewer.present.trace.gauges import gauges
 
 
 def of(run, **changes):

@@ -6,7 +6,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from viewer.present.graph import NODE_HEIGHT, TRANSITIONS_MAX, Transition, graph
+from viewer.present.trace.graph import NODE_HEIGHT, TRANSITIONS_MAX, Transition, graph
 
 
 def walk(*names, causes=()):

@@ -14,8 +14,8 @@ from tests.ledger.scripted import ScriptedRun
 from tests.viewer.example_runs import running_run
 from tests.viewer.fake_reader import FakeReader
 from tests.viewer.served import client_of
-from viewer import live
-from viewer.live import Live
+from viewer.api import live
+from viewer.api.live import Live
 
 PATH = "/api/diagnosis/session-1/runs/run-1/live"
 

@@ -94,7 +94,7 @@ def test_the_refusal_of_a_scope_is_not_what_ended_the_run():  # D5
 
 
 def test_the_page_shows_every_part_of_the_run(client):
-    page = read(client, PAGE)
+    page = read(client, f"{PAGE}&view=events")
     for fact in ("5 / 5", "evidence_guard", "kern.log: permission denied", "reservation.rejected", "repair"):
         assert fact in page.text
     assert [f"e{seq}" for seq in range(1, 45)] == [name for name in page.ids if re.fullmatch(r"e\d+", name)]
@@ -146,7 +146,7 @@ def long_run(events: int) -> FakeRun:
 
 def test_a_long_list_of_events_is_paged_and_says_which_part_it_shows():
     with client_of(FakeReader([long_run(450)])) as client:
-        first = read(client, "/trace?sessionId=s&runId=long")
+        first = read(client, "/trace?sessionId=s&runId=long&view=events")
         assert "Showing 1–200 of 450" in first.text
         assert "e200" in first.ids
         assert "e201" not in first.ids
@@ -170,7 +170,7 @@ def test_a_run_of_many_thousand_events_opens_with_its_last_word_known():
     run = long_run(9_000)
     run.end(10_000, "FAILED", "EXCEPTION", error="out of paper")
     with client_of(FakeReader([run])) as client:
-        page = read(client, "/trace?sessionId=s&runId=long")
+        page = read(client, "/trace?sessionId=s&runId=long&view=events")
         assert "out of paper" in page.text
         assert f"Event {len(run.events):,}" in page.text
         assert f"Showing 1–200 of {len(run.events):,}" in page.text
@@ -183,7 +183,7 @@ def test_a_run_of_many_steps_keeps_its_page_small():  # CASES 47
             number * 10, number * 10 + 9, "planner", ordinal=number + 1, scope=f"n.{number % 50}", output="x" * 3_000
         )
     with client_of(FakeReader([run])) as client:
-        answer = client.get("/trace?sessionId=s&runId=steps")
+        answer = client.get("/trace?sessionId=s&runId=steps&view=steps")
         assert len(answer.content) < 1_500_000
         page = Text()
         page.feed(answer.text)
@@ -297,4 +297,4 @@ def test_what_came_after_the_trace_was_read_is_left_to_the_next_reading():
             return trace
 
     with client_of(Growing([run])) as client:
-        assert "Showing 1–1 of 1" in read(client, "/trace?sessionId=s&runId=r").text
+        assert "Showing 1–1 of 1" in read(client, "/trace?sessionId=s&runId=r&view=events").text

@@ -4,9 +4,9 @@ from harness import events as e
 from ledger.words.places import Level, indent, levels, place
 from tests.viewer.example_runs import LIMITS, astray_run, priced_run
 from tests.viewer.fake_run import FakeRun
-from viewer.present.groups import gather
-from viewer.present.scopes import scopes_of
-from viewer.present.spans import spans_of
+from viewer.present.timeline.groups import gather
+from viewer.present.timeline.scopes import scopes_of
+from viewer.present.timeline.spans import spans_of
 
 
 def a_run() -> FakeRun:

@@ -3,7 +3,7 @@
 from harness import events as e
 from tests.viewer.example_runs import LIMITS, astray_run, budget_run, degraded_run, running_run
 from tests.viewer.fake_run import FakeRun
-from viewer.present.spans import spans_of, spans_of_rows
+from viewer.present.timeline.spans import spans_of, spans_of_rows
 
 
 def of(run: FakeRun):

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from viewer.present.spans import Span
-from viewer.present.timeline import GROUPS_MAX, ROWS_MAX, Bar, merge, place_note, ticks, timeline
+from viewer.present.timeline.drawing import GROUPS_MAX, ROWS_MAX, Bar, merge, place_note, ticks, timeline
+from viewer.present.timeline.spans import Span
 
 SECOND = 1_000_000
 

@@ -15,9 +15,9 @@ from tests.viewer.example_runs import (
     success_run,
 )
 from tests.viewer.fake_run import FakeRun, content
-from viewer.present.scopes import scopes_of
-from viewer.present.trace_page import transitions_of
-from viewer.present.verdict import verdict
+from viewer.present.timeline.scopes import scopes_of
+from viewer.present.trace.page import transitions_of
+from viewer.present.trace.verdict import verdict
 
 
 def words(run, **changes):

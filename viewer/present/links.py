@@ -1,27 +1,13 @@
-"""Addresses of pages: the whole state of a page is in its address."""
+"""Addresses of the states of a trace page: the whole state of a page is in its address."""
 
-from dataclasses import dataclass, replace
-from urllib.parse import urlencode
+from dataclasses import dataclass, field, replace
+from typing import Literal, get_args
 
+from viewer.site import Site
 
-def session_path(session_id: str, cursor: str | None = None) -> str:
-    """The page of a session's runs."""
-    return f"/sessions/{session_id}{'?' + urlencode({'cursor': cursor}) if cursor else ''}"
-
-
-def run_path(session_id: str, run_id: str) -> str:
-    """The page of one run."""
-    return f"/trace?{urlencode({'sessionId': session_id, 'runId': run_id})}"
-
-
-def trace_api_path(session_id: str, run_id: str) -> str:
-    """The same run as JSON."""
-    return f"/api/diagnosis/{session_id}/trace?{urlencode({'runId': run_id})}"
-
-
-def live_api_path(session_id: str, run_id: str) -> str:
-    """What happens in the run from now on, as it happens."""
-    return f"/api/diagnosis/{session_id}/runs/{run_id}/live?from=now"
+View = Literal["transcript", "steps", "tools", "events"]
+"""The lists of a trace page, of which it shows one."""
+VIEWS: tuple[View, ...] = get_args(View)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,26 +26,45 @@ class TraceLinks:
     content: str | None = None
     """The content shown from byte `offset`."""
     offset: int = 0
+    view: View | None = None
+    """The list that is shown; None leaves the choice to what else the address asks for."""
+    site: Site = field(default_factory=Site)
+
+    @property
+    def shown(self) -> View:
+        """The list that is shown."""
+        if self.view is not None:
+            return self.view
+        if self.event is not None or self.after:
+            return "events"
+        asked_for = self.content or ""
+        if self.steps or asked_for.startswith("step-"):
+            return "steps"
+        return "tools" if self.tools or asked_for.startswith("tool-") else "transcript"
+
+    def viewing(self, view: View) -> str:
+        """The same page with another list."""
+        return replace(self, view=view)._path("lists")
 
     def event_at(self, seq: int) -> str:
         """The same page with event `seq` shown in full."""
-        return replace(self, event=seq)._path(f"e{seq}")
+        return replace(self, event=seq, view="events")._path(f"e{seq}")
 
     def found(self, seq: int, page_size: int) -> str:
         """The page of the event list that holds `seq`."""
-        return replace(self, after=(seq - 1) // page_size * page_size, event=seq)._path(f"e{seq}")
+        return replace(self, after=(seq - 1) // page_size * page_size, event=seq, view="events")._path(f"e{seq}")
 
     def events_after(self, seq: int) -> str:
         """Another page of the event list."""
-        return replace(self, after=seq)._path("events")
+        return replace(self, after=seq, view="events")._path("events")
 
     def steps_from(self, skipped: int) -> str:
         """Another page of the steps."""
-        return replace(self, steps=skipped)._path("steps")
+        return replace(self, steps=skipped, view="steps")._path("steps")
 
     def tools_from(self, skipped: int) -> str:
         """Another page of the tools."""
-        return replace(self, tools=skipped)._path("tools")
+        return replace(self, tools=skipped, view="tools")._path("tools")
 
     def content_from(self, key: str, offset: int) -> str:
         """The same page with another window of a content."""
@@ -68,21 +73,21 @@ class TraceLinks:
     @property
     def api(self) -> str:
         """The run as JSON."""
-        return trace_api_path(self.session_id, self.run_id)
+        return self.site.trace_api(self.session_id, self.run_id)
 
     @property
     def live(self) -> str:
         """What happens from now on."""
-        return live_api_path(self.session_id, self.run_id)
+        return self.site.live_api(self.session_id, self.run_id)
 
     def _path(self, anchor: str) -> str:
-        state = {
+        state: dict[str, str | int | None] = {
             "after": self.after or None,
             "event": self.event,
             "steps": self.steps or None,
             "tools": self.tools or None,
             "content": self.content,
             "offset": self.offset or None,
+            "view": self.view,
         }
-        query = urlencode({name: value for name, value in state.items() if value is not None})
-        return f"{run_path(self.session_id, self.run_id)}{'&' + query if query else ''}#{anchor}"
+        return f"{self.site.run(self.session_id, self.run_id, **state)}#{anchor}"

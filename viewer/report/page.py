@@ -10,11 +10,12 @@ from ledger.words.format import instant
 from viewer.rendering import Renderer
 from viewer.report.sections import outcomes, sections, shares, usage
 from viewer.report.zones import Zone
+from viewer.site import Site
 
 
 def render(report: Report, zone: Zone) -> str:
     """The whole file; every text of the record is escaped, and nothing in it stays invisible."""
-    environment = Renderer().environment
+    environment = Renderer(Site()).environment
     environment.filters["noun"] = noun
     template = environment.get_template("report.html")
     return template.render(

@@ -2,7 +2,7 @@
 // running, asks for its trace whenever the server says that something has happened, and now and then in any case, and
 // shows the page anew whenever the trace is no longer the one that the page shows.
 
-import { addLocalTimes } from "/static/js/local-time.js";
+import { addLocalTimes } from "./local-time.js";
 
 const PAUSE_MS = 2000;
 const PAUSE_TOLD_MS = 15000;

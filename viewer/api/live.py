@@ -15,13 +15,13 @@ import orjson
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from harness.errors import InvalidInput
 from ledger.errors import LedgerError
 from ledger.records import RecordedEvent
-from viewer import queries, wrapper
+from viewer.access.routes import GuardedRoute, Right
+from viewer.http import queries, wrapper
 from viewer.reading import Follower, Reader
 
 log = logging.getLogger(__name__)
@@ -48,8 +48,10 @@ class Live:
         self._open = 0
 
     @property
-    def routes(self) -> list[Route]:
-        return [Route("/api/diagnosis/{sessionId}/runs/{runId}/live", self.live, methods=["GET"])]
+    def routes(self) -> list[GuardedRoute]:
+        return [
+            GuardedRoute("/api/diagnosis/{sessionId}/runs/{runId}/live", self.live, needs=Right.READ, methods=["GET"])
+        ]
 
     async def live(self, request: Request) -> Response:
         """The run's events, after `Last-Event-ID` or with `?from=now` those to come; 204 where none will."""

@@ -5,12 +5,12 @@ from typing import Protocol
 from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from harness.errors import AlreadyTerminated
 from harness.ids import check_id
-from viewer import queries, wrapper
-from viewer.json_body import JsonBody, read_body
+from viewer.access.routes import GuardedRoute, Right
+from viewer.http import queries, wrapper
+from viewer.http.json_body import JsonBody, read_body
 
 
 class Writer(Protocol):
@@ -56,10 +56,12 @@ class Writing:
         self._writer = writer
 
     @property
-    def routes(self) -> list[Route]:
+    def routes(self) -> list[GuardedRoute]:
         return [
-            Route("/api/feedback", self.feedback, methods=["POST"]),
-            Route("/api/diagnosis/{sessionId}/runs/{runId}/cancel", self.cancel, methods=["POST"]),
+            GuardedRoute("/api/feedback", self.feedback, needs=Right.ANNOTATE, methods=["POST"]),
+            GuardedRoute(
+                "/api/diagnosis/{sessionId}/runs/{runId}/cancel", self.cancel, needs=Right.CANCEL, methods=["POST"]
+            ),
         ]
 
     async def feedback(self, request: Request) -> Response:

@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from ledger.records import AgentStep, RecordedEvent, RunDetail, RunTrace
 from ledger.words.format import money
 from ledger.words.text import shorten
-from viewer.present import rows
 from viewer.present.content import Block
-from viewer.present.gauges import Gauge, gauges
-from viewer.present.graph import Graph, Transition, graph
-from viewer.present.judgements import Judgement, judgements
-from viewer.present.links import TraceLinks
-from viewer.present.notices import notices
-from viewer.present.scopes import scopes_of
-from viewer.present.spans import spans_of, spans_of_rows
-from viewer.present.timeline import Timeline, timeline
-from viewer.present.verdict import Verdict, verdict
+from viewer.present.links import TraceLinks, View
+from viewer.present.timeline.drawing import Timeline, timeline
+from viewer.present.timeline.scopes import scopes_of
+from viewer.present.timeline.spans import spans_of, spans_of_rows
+from viewer.present.trace import rows
+from viewer.present.trace.gauges import Gauge, gauges
+from viewer.present.trace.graph import Graph, Transition, graph
+from viewer.present.trace.judgements import Judgement, judgements
+from viewer.present.trace.notices import notices
+from viewer.present.trace.verdict import Verdict, verdict
 from viewer.reading import RunReading
 
 TITLE_CHARS_MAX = 240
@@ -50,6 +50,16 @@ class TracePage:
     events_paging: rows.Paging
     inspector: rows.Inspector | None
     judgements: Sequence[Judgement]
+
+    @property
+    def tabs(self) -> Sequence[tuple[View, str, int | None]]:
+        """The lists: each with its name and how many rows it has."""
+        return (
+            ("transcript", "Transcript", None),
+            ("steps", "Model steps", len(self.trace.agent_steps)),
+            ("tools", "Tool calls", len(self.trace.tool_invocations)),
+            ("events", "Events", self.trace.run.event_count),
+        )
 
 
 def trace_page(reading: RunReading, links: TraceLinks) -> TracePage:

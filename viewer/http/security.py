@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from viewer import wrapper
+from viewer.http import wrapper
 
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 

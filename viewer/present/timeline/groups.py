@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ledger.words.places import Place, place
-from viewer.present.scopes import Scope
-from viewer.present.spans import Span
+from viewer.present.timeline.scopes import Scope
+from viewer.present.timeline.spans import Span
 
 
 @dataclass(slots=True)

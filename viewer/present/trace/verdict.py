@@ -10,10 +10,10 @@ from ledger.words.codes import cancel, noun, plain, scope_of
 from ledger.words.format import count, duration, nth, size, some
 from ledger.words.places import levels
 from ledger.words.text import shorten
-from viewer.present.graph import Transition
-from viewer.present.incidents import incidents
-from viewer.present.scopes import Scope
 from viewer.present.sentence import Part, Sentence
+from viewer.present.timeline.scopes import Scope
+from viewer.present.trace.graph import Transition
+from viewer.present.trace.incidents import incidents
 
 TONES = {"SUCCESS": "good", "RUNNING": "live", "CANCELLED": "quiet"}
 """Outcome to tone; every other outcome is a failure."""

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from ledger.projections.rows import FOLD_VERSION
 from ledger.records import RunTrace
-from viewer.bodies import canonical, session_body
+from viewer.api.bodies import canonical, session_body
 
 TRACE_FORMAT = 2
 """Raised whenever the same rows would be given as another body; `FOLD_VERSION` is the version of the rows."""

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ledger.words.places import indent
-from viewer.present.groups import Gathered, gather
-from viewer.present.scopes import Scope
-from viewer.present.spans import Kind, Span, State
+from viewer.present.timeline.groups import Gathered, gather
+from viewer.present.timeline.scopes import Scope
+from viewer.present.timeline.spans import Kind, Span, State
 
 ROWS_MAX = 160
 GROUPS_MAX = 60

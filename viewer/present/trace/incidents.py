@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 from ledger.records import RunDetail
 from ledger.words.codes import used_of
 from ledger.words.format import count, some
-from viewer.present.scopes import Scope
 from viewer.present.sentence import Part, Sentence
+from viewer.present.timeline.scopes import Scope
 
 SCOPES_NAMED_MAX = 3
 

@@ -4,11 +4,11 @@ from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
-from viewer import queries, wrapper
-from viewer.bodies import session_body, summary_body, trace_body
-from viewer.etag import matches, trace_etag
+from viewer.access.routes import GuardedRoute, Right
+from viewer.api.bodies import session_body, summary_body, trace_body
+from viewer.http import queries, wrapper
+from viewer.http.etag import matches, trace_etag
 from viewer.reading import Reader
 
 _REVALIDATE = "private, no-cache"
@@ -21,13 +21,13 @@ class Api:
         self.reader = reader
 
     @property
-    def routes(self) -> list[Route]:
+    def routes(self) -> list[GuardedRoute]:
         """What the API serves; `HEAD` comes with `GET`."""
         return [
-            Route("/api/diagnosis/{sessionId}/trace", self.trace),
-            Route("/api/chat/session/{sessionId}/runs", self.session_runs),
-            Route("/api/chat/session/{sessionId}", self.session),
-            Route("/healthz", self.health),
+            GuardedRoute("/api/diagnosis/{sessionId}/trace", self.trace, needs=Right.READ, shows_content=True),
+            GuardedRoute("/api/chat/session/{sessionId}/runs", self.session_runs, needs=Right.READ, shows_content=True),
+            GuardedRoute("/api/chat/session/{sessionId}", self.session, needs=Right.READ),
+            GuardedRoute("/healthz", self.health, needs=None),
         ]
 
     async def trace(self, request: Request) -> Response:

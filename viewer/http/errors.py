@@ -12,8 +12,8 @@ from starlette.requests import Request
 
 from harness.errors import HarnessError, IllegalEvent, InvalidInput, LedgerUnavailable, RunEnded, TerminationNotRecorded
 from ledger.errors import LedgerError
-from viewer.json_body import BadBody
-from viewer.writing import ReadOnly
+from viewer.api.writing import ReadOnly
+from viewer.http.json_body import BadBody
 
 log = logging.getLogger(__name__)
 

@@ -1,0 +1,1 @@
+"""Who may do what: the rights that routes need."""

@@ -1,0 +1,1 @@
+"""A run over time: its spans, how they are grouped, and where each is drawn."""

@@ -1,0 +1,1 @@
+"""The trace page, part by part."""
