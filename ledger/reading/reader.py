@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import sqlalchemy as sa
 
@@ -14,13 +15,14 @@ from harness.clock import SystemWallClock, WallClock
 from harness.errors import InvalidInput
 from harness.events.base import MAX_SAFE_INTEGER
 from harness.ids import check_id
-from ledger.audit.signing.stored import StoredTree
+from ledger.audit.signing.stored import StoredCheckpoint, StoredTree
 from ledger.errors import LedgerUnreadable, Place
 from ledger.following.following import Follower, Following, Tail
-from ledger.following.lag import Lag, Unsequenced, read_lag
+from ledger.following.lag import Lag, read_lag
 from ledger.following.leaves import START, LeafQueries, Leaves, Wanted, last_leaf, read_leaves
 from ledger.reading import moment as reading
 from ledger.reading.cursor import RunCursor
+from ledger.reading.reads import Reads
 from ledger.records import (
     AgentStep,
     ChatSession,
@@ -37,6 +39,11 @@ from ledger.store.place import is_postgres, path_of
 from ledger.store.probe import require_current
 from ledger.store.reads import SqliteReads
 
+# Who only reads needs nothing of what verifying takes.
+if TYPE_CHECKING:
+    from ledger.verifying.run_check import RunCheck
+    from ledger.verifying.sharing import Verifiable
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -47,35 +54,6 @@ READS_MAX = 15
 """Reads under way at once; a further one waits,"""
 WAIT_S = 30.0
 """for so long at most."""
-
-
-class Reads(Protocol):
-    """Where a reader reads."""
-
-    @property
-    def place(self) -> Place: ...
-
-    @property
-    def leaf_queries(self) -> LeafQueries:
-        """How the public order is read."""
-
-    def tail(self) -> Tail:
-        """A watch of the log's end, in the running loop."""
-
-    async def read(self, work: Callable[[sa.Connection], T]) -> T:
-        """Do it in a transaction that cannot write, and sees one moment."""
-
-    async def close(self) -> None:
-        """Let go of every connection; nothing is being read."""
-
-    def check(self) -> None:
-        """Raise `LedgerUnreadable` if the ledger is not the one that was opened."""
-
-    def wal_bytes(self) -> int | None:
-        """Size of the log beside a file."""
-
-    def unsequenced(self, connection: sa.Connection) -> Unsequenced | None:
-        """What has no place in the public order yet; None where every event has its place at once."""
 
 
 class LedgerReader:
@@ -223,6 +201,21 @@ class LedgerReader:
         The queries say what the public order is.
         """
         return await self._read(work, self._reads.leaf_queries)
+
+    async def newest_checkpoint(self) -> StoredCheckpoint | None:
+        """The largest checkpoint under the origin that something was signed under last, whoever signed it."""
+        return await self.on_tree(lambda tree: tree.newest())
+
+    def verifiable(self) -> AbstractAsyncContextManager[Verifiable]:
+        """The same ledger over connections of their own, to be looked at from all sides."""
+        return self._reads.verifiable()
+
+    async def check_run(self, session_id: str, run_id: str) -> RunCheck:
+        """Look at that run from all sides, as it is now; takes as long as the run is. `RunNotFound` as for `trace`."""
+        from ledger.verifying.run_check import check_run
+
+        keys = reading.keys_of(session_id, run_id)
+        return await check_run(self, keys["session_id"], keys["run_id"], self._clock.now_us())
 
     async def ledger_id(self) -> str:
         """The permanent id of the ledger."""

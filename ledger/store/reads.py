@@ -6,8 +6,9 @@ import asyncio
 import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import sqlalchemy as sa
 
@@ -19,6 +20,9 @@ from ledger.store.place import file_at, size_of
 from ledger.store.probe import can_share, read_address
 from ledger.store.quiet import LOGGING_NAME
 from ledger.store.tail import SqliteTail
+
+if TYPE_CHECKING:
+    from ledger.store.verifying import SqliteVerifiable
 
 T = TypeVar("T")
 
@@ -59,6 +63,12 @@ class SqliteReads:
 
     def tail(self) -> SqliteTail:
         return SqliteTail(self.place, self._bell, self.check)
+
+    def verifiable(self) -> AbstractAsyncContextManager[SqliteVerifiable]:
+        # Who only reads needs nothing of what verifying takes.
+        from ledger.store.verifying import opened_sqlite
+
+        return opened_sqlite(self.place)
 
     def check(self) -> None:
         if file_at(self.place) != self._file:

@@ -112,6 +112,11 @@ class StoredTree:
         """The origin under which something was signed last; None if nothing ever was."""
         return self._connection.execute(NEWEST_ORIGIN).scalar()
 
+    def newest(self) -> StoredCheckpoint | None:
+        """The largest checkpoint under that origin."""
+        origin = self.newest_origin()
+        return None if origin is None else self.latest(origin)
+
     def head_of(self, stream_id: str) -> int:
         """The number of the stream's last event; 0 if there is no such stream."""
         return self._connection.execute(HEAD, {"stream_id": stream_id}).scalar() or 0

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import create_async_engine
@@ -15,6 +16,9 @@ from ledger.store.postgres.probe import require_current
 from ledger.store.postgres.sequencing import SET_BY_INDEX, UNSEQUENCED
 from ledger.store.postgres.tail import LEAF_QUERIES, PostgresTail
 from ledger.store.quiet import LOGGING_NAME
+
+if TYPE_CHECKING:
+    from ledger.store.postgres.verifying import PostgresVerifiable
 
 T = TypeVar("T")
 
@@ -56,6 +60,12 @@ class PostgresReads:
 
     def tail(self) -> PostgresTail:
         return PostgresTail(self.place)
+
+    def verifiable(self) -> AbstractAsyncContextManager[PostgresVerifiable]:
+        # Who only reads needs nothing of what verifying takes; and that takes settings of this module.
+        from ledger.store.postgres.verifying import opened_at
+
+        return opened_at(self.place)
 
     def check(self) -> None:
         """A database that is gone says so by itself."""

@@ -49,10 +49,14 @@ STREAM_CONTENTS = (
 CONTENT_DATA = "SELECT data FROM content WHERE stream_id = $1 AND digest = $2"
 
 
+def opened_postgres(url: str) -> contextlib.AbstractAsyncContextManager[PostgresVerifiable]:
+    """The ledger at that address."""
+    return opened_at(place_at(url))
+
+
 @contextlib.asynccontextmanager
-async def opened_postgres(url: str) -> AsyncIterator[PostgresVerifiable]:
+async def opened_at(place: PostgresPlace) -> AsyncIterator[PostgresVerifiable]:
     """The ledger in that database."""
-    place = place_at(url)
     identity = await require_current(place)
     async with connected(place, READ_ONLY | {"statement_timeout": "0"}) as connection:
         with contextlib.closing(empty_projections()) as beside:
