@@ -16,6 +16,7 @@ from starlette.staticfiles import StaticFiles
 from harness.errors import HarnessError
 from ledger.errors import LedgerError
 from viewer.api.live import Live
+from viewer.api.parts import Parts
 from viewer.api.traces import Api
 from viewer.api.writing import ReadOnly, Writer, Writing
 from viewer.http import wrapper
@@ -58,6 +59,7 @@ def create_app(
             *extra_routes,
             *(metrics.routes if metrics is not None else ()),
             *Api(reader).routes,
+            *Parts(reader).routes,
             *Live(reader).routes,
             *Writing(writer).routes,
             *RunPages(reader, renderer).routes,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ledger.records import ChatSession, Page, RecordedEvent, RunSummary, RunTrace
+from ledger.records import AgentStep, ChatSession, Page, RecordedEvent, RunSummary, RunTrace, ToolInvocation
 
 EVENTS_PER_READ = 200
 TIMELINE_EVENTS_MAX = 2_000
@@ -34,6 +34,17 @@ class Reader(Protocol):
 
     async def trace(self, session_id: str, run_id: str) -> RunTrace:
         """Exactly one run; an error with code `run_not_found`, the same for a foreign run and an unknown one."""
+
+    async def overview(self, session_id: str, run_id: str) -> RunTrace:
+        """As `trace`, without the steps and invocations."""
+
+    async def steps(self, session_id: str, run_id: str, after_no: int = ..., limit: int = ...) -> Sequence[AgentStep]:
+        """Model steps of one run after the one of that number, in order."""
+
+    async def tools(
+        self, session_id: str, run_id: str, after_no: int = ..., limit: int = ...
+    ) -> Sequence[ToolInvocation]:
+        """Tool invocations of one run after the one of that number, in order."""
 
     async def events(
         self, session_id: str, run_id: str, after_seq: int = ..., limit: int = ...

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ledger.errors import InvalidCursor, LedgerError, LedgerUnreadable, RunNotFound, SessionNotFound
-from ledger.records import ChatSession, Page, RecordedEvent, RunSummary, RunTrace
+from ledger.records import AgentStep, ChatSession, Page, RecordedEvent, RunSummary, RunTrace, ToolInvocation
 from tests.viewer.fake_run import START_US, FakeRun
 
 
@@ -40,6 +40,15 @@ class FakeReader:
     async def trace(self, session_id: str, run_id: str) -> RunTrace:
         trace = self._run(session_id, run_id).trace()
         return replace(trace, chat_session=replace(trace.chat_session, status="EXPIRED")) if self.expired else trace
+
+    async def overview(self, session_id: str, run_id: str) -> RunTrace:
+        return replace(await self.trace(session_id, run_id), agent_steps=(), tool_invocations=())
+
+    async def steps(self, session_id: str, run_id: str, after_no: int = 0, limit: int = 200) -> list[AgentStep]:
+        return list(self._run(session_id, run_id).trace().agent_steps[after_no : after_no + limit])
+
+    async def tools(self, session_id: str, run_id: str, after_no: int = 0, limit: int = 200) -> list[ToolInvocation]:
+        return list(self._run(session_id, run_id).trace().tool_invocations[after_no : after_no + limit])
 
     async def events(self, session_id: str, run_id: str, after_seq: int = 0, limit: int = 200) -> list[RecordedEvent]:
         return self._run(session_id, run_id).events[after_seq : after_seq + limit]

@@ -16,6 +16,7 @@ from tests.viewer.fake_reader import FakeReader
 from tests.viewer.served import client_of
 from viewer.api import live
 from viewer.api.live import Live
+from viewer.http import sending
 
 PATH = "/api/diagnosis/session-1/runs/run-1/live"
 
@@ -166,7 +167,7 @@ async def never():
 
 
 async def test_a_client_that_does_not_read_is_dropped(monkeypatch):
-    monkeypatch.setattr(live, "SEND_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(sending, "SEND_TIMEOUT_S", 0.05)
     monkeypatch.setattr(live, "HEARTBEAT_S", 0.05)
     of_reader = Live(FakeReader([running_run()]))
     answer = await of_reader.live(asked())

@@ -5,7 +5,16 @@ from typing import Any
 
 import orjson
 
-from ledger.records import AgentStep, ChatSession, ContentView, RunDetail, RunSummary, RunTrace, ToolInvocation
+from ledger.records import (
+    AgentStep,
+    ChatSession,
+    ContentView,
+    RecordedEvent,
+    RunDetail,
+    RunSummary,
+    RunTrace,
+    ToolInvocation,
+)
 from ledger.words.format import instant
 
 Json = dict[str, Any]
@@ -142,6 +151,23 @@ def tool_body(tool: ToolInvocation) -> Json:
         "error": content_body(tool.error),
         "input": content_body(tool.input),
         "output": content_body(tool.output),
+    }
+
+
+def event_body(event: RecordedEvent) -> Json:
+    """One event; `body` is, to the byte, what was recorded and hashed."""
+    return {
+        "seq": event.seq,
+        "eventId": event.event_id,
+        "type": event.type,
+        "version": event.version,
+        "occurredAt": instant(event.occurred_us),
+        "recordedAt": instant(event.recorded_us),
+        "recordedUs": event.recorded_us,
+        "elapsedUs": event.elapsed_us,
+        "body": orjson.Fragment(event.body),
+        "bodyHash": event.body_hash,
+        "link": event.link,
     }
 
 

@@ -22,14 +22,13 @@ from ledger.errors import LedgerError
 from ledger.records import RecordedEvent
 from viewer.access.routes import GuardedRoute, Right
 from viewer.http import queries, wrapper
+from viewer.http.sending import left, say
 from viewer.reading import Follower, Reader
 
 log = logging.getLogger(__name__)
 
 HEARTBEAT_S = 15.0
 """How often a silent stream says that it is there."""
-SEND_TIMEOUT_S = 10.0
-"""How long a client may take to read what it is sent."""
 ENDED_WAIT_S = 1.0
 """How long after a run's end its last events may take to get their places."""
 STREAMS_MAX = 200
@@ -91,16 +90,16 @@ class _Stream(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._live.entered(+1)
-        gone = asyncio.ensure_future(_left(receive))
+        gone = asyncio.ensure_future(left(receive))
         try:
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-            await _say(send, b": following\n\n")
+            await say(send, b": following\n\n")
             if self._first:
-                await _say(send, _told(self._first))
+                await say(send, _told(self._first))
             if not _has_ended(self._first):
                 await self._follow(send, gone)
             if not gone.done():
-                await _say(send, b"event: end\ndata: {}\n\n", more=False)
+                await say(send, b"event: end\ndata: {}\n\n", more=False)
         except TimeoutError:
             log.info("a live stream was dropped, as its client did not read it")
         except LedgerError as error:
@@ -118,24 +117,15 @@ class _Stream(Response):
                 either: set[asyncio.Future[Any]] = {coming, gone}
                 await asyncio.wait(either, timeout=HEARTBEAT_S, return_when=asyncio.FIRST_COMPLETED)
                 if not coming.done():
-                    await _say(send, b": still there\n\n")
+                    await say(send, b": still there\n\n")
                     continue
                 page, coming = coming.result(), None
-                await _say(send, _told(page))
+                await say(send, _told(page))
                 if _has_ended(page):
                     return
         finally:
             if coming is not None:
                 coming.cancel()
-
-
-async def _left(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
-async def _say(send: Send, data: bytes, *, more: bool = True) -> None:
-    await asyncio.wait_for(send({"type": "http.response.body", "body": data, "more_body": more}), SEND_TIMEOUT_S)
 
 
 def _told(page: Told) -> bytes:

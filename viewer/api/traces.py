@@ -1,17 +1,15 @@
 """The read API: one trace, the runs of a session, a session, and whether the server is up (SPEC R4, R5, D15)."""
 
-from urllib.parse import urlencode
-
 from starlette.requests import Request
 from starlette.responses import Response
 
 from viewer.access.routes import GuardedRoute, Right
 from viewer.api.bodies import session_body, summary_body, trace_body
+from viewer.api.long_trace import is_long, trace_parts
 from viewer.http import queries, wrapper
-from viewer.http.etag import matches, trace_etag
+from viewer.http.etag import matches, not_modified, run_etag, tagged
+from viewer.http.sending import PartByPart
 from viewer.reading import Reader
-
-_REVALIDATE = "private, no-cache"
 
 
 class Api:
@@ -34,11 +32,13 @@ class Api:
         """Exactly one run; `304` while it still is what the client has."""
         session_id = queries.session_in_path(request)
         run_id = queries.id_in_query(request, "runId")
+        known = request.headers.getlist("if-none-match")
+        if known and matches(known, tag := run_etag(await self.reader.overview(session_id, run_id))):
+            return not_modified(tag)
         trace = await self.reader.trace(session_id, run_id)
-        etag = trace_etag(trace)
-        headers = {"ETag": etag, "Cache-Control": _REVALIDATE}
-        if matches(request.headers.getlist("if-none-match"), etag):
-            return Response(status_code=304, headers=headers)
+        headers = tagged(run_etag(trace))
+        if is_long(trace):
+            return PartByPart(trace_parts(trace), wrapper.MEDIA_TYPE, headers)
         return wrapper.ok(trace_body(trace), headers=headers)
 
     async def session_runs(self, request: Request) -> Response:
@@ -46,10 +46,7 @@ class Api:
         session_id = queries.session_in_path(request)
         limit = queries.limit_in_query(request)
         page = await self.reader.session_runs(session_id, limit=limit, cursor=queries.cursor_in_query(request))
-        headers = {}
-        if page.next_cursor is not None:
-            query = urlencode({"limit": limit, "cursor": page.next_cursor})
-            headers["Link"] = f'<{request.url.path}?{query}>; rel="next"'
+        headers = {} if page.next_cursor is None else queries.next_page(request, limit, page.next_cursor)
         return wrapper.ok([summary_body(run) for run in page.rows], headers=headers)
 
     async def session(self, request: Request) -> Response:

@@ -1,13 +1,29 @@
 """What a request asks for, checked: ids, page limits and positions. `InvalidInput` names the field and the problem."""
 
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
 from starlette.requests import Request
 
 from harness.errors import InvalidInput
 from harness.ids import check_id
+from ledger.errors import InvalidCursor
 
-RUNS_LIMIT_DEFAULT = 50
-RUNS_LIMIT_MAX = 200
 POSITION_MAX = 2**53 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class PageSize:
+    """How many rows a page of some list has, unless another number is asked for, and how many it may have."""
+
+    default: int
+    most: int
+
+
+RUNS = PageSize(default=50, most=200)
+ROWS = PageSize(default=100, most=200)
+"""Steps and tool invocations, each with its contents."""
+EVENTS = PageSize(default=200, most=1_000)
 
 
 def session_in_path(request: Request) -> str:
@@ -20,6 +36,14 @@ def run_in_path(request: Request) -> str:
     return check_id("runId", request.path_params["runId"])
 
 
+def position_in_path(request: Request, name: str) -> int:
+    """A whole number from 0 in the path."""
+    number = _whole(request.path_params[name])
+    if not 0 <= number <= POSITION_MAX:
+        raise InvalidInput(name, "must be a whole number from 0")
+    return number
+
+
 def id_in_query(request: Request, name: str) -> str:
     """A required id; missing, blank, unsafe and ambiguous ones are refused, none is inferred (SPEC R4)."""
     value = single(request, name)
@@ -28,19 +52,34 @@ def id_in_query(request: Request, name: str) -> str:
     return check_id(name, value)
 
 
-def limit_in_query(request: Request) -> int:
-    """How many runs to list."""
+def limit_in_query(request: Request, size: PageSize = RUNS) -> int:
+    """How many rows to list."""
     limit = _number(request, "limit")
     if limit is None:
-        return RUNS_LIMIT_DEFAULT
-    if not 1 <= limit <= RUNS_LIMIT_MAX:
-        raise InvalidInput("limit", f"must be a whole number from 1 to {RUNS_LIMIT_MAX}")
+        return size.default
+    if not 1 <= limit <= size.most:
+        raise InvalidInput("limit", f"must be a whole number from 1 to {size.most}")
     return limit
 
 
 def cursor_in_query(request: Request) -> str | None:
     """Where the list goes on; only the ledger knows what a cursor means."""
     return single(request, "cursor")
+
+
+def number_cursor(request: Request) -> int:
+    """Where a list goes on whose rows are numbered from 1: after the number; 0 is the beginning."""
+    number = _number(request, "cursor")
+    if number is not None and not 0 <= number <= POSITION_MAX:
+        raise InvalidCursor(single(request, "cursor") or "")
+    return number or 0
+
+
+def next_page(request: Request, limit: int, cursor: str | int) -> dict[str, str]:
+    """The header that leads to the next page of the same list."""
+    kept = [(name, value) for name, value in request.query_params.multi_items() if name not in ("limit", "cursor")]
+    query = urlencode([*kept, ("limit", limit), ("cursor", cursor)])
+    return {"Link": f'<{request.url.path}?{query}>; rel="next"'}
 
 
 def position(request: Request, name: str) -> int | None:
@@ -52,10 +91,12 @@ def position(request: Request, name: str) -> int | None:
 
 
 def _number(request: Request, name: str) -> int | None:
-    """The digits of a parameter as a number; -1 for whatever is none."""
     value = single(request, name)
-    if value is None:
-        return None
+    return None if value is None else _whole(value)
+
+
+def _whole(value: str) -> int:
+    """The digits as a number; -1 for whatever is none."""
     return int(value) if value.isascii() and value.isdigit() and len(value) <= 16 else -1
 
 

@@ -20,8 +20,13 @@ def error(code: str, message: str, status: int, data: Any = None, headers: Mappi
 
 
 def _wrapped(code: str, message: str, status: int, data: Any, headers: Mapping[str, str] | None) -> Response:
-    body = orjson.dumps({"code": code, "message": message, "data": data}, default=_plain)
+    body = dumps({"code": code, "message": message, "data": data})
     return Response(body, status, headers={"Cache-Control": "no-store", **(headers or {})}, media_type=MEDIA_TYPE)
+
+
+def dumps(value: Any) -> bytes:
+    """JSON bytes of what a body may hold."""
+    return orjson.dumps(value, default=_plain)
 
 
 def _plain(value: object) -> object:

@@ -27,7 +27,7 @@ class RunPages:
     async def index(self, request: Request) -> Response:
         """The runs of all sessions, newest first."""
         cursor = queries.cursor_in_query(request)
-        page = await self.reader.recent_runs(limit=queries.RUNS_LIMIT_DEFAULT, cursor=cursor)
+        page = await self.reader.recent_runs(limit=queries.RUNS.default, cursor=cursor)
         return self.renderer.page(request, "index.html", {"page": page, "first": cursor is None})
 
     async def session(self, request: Request) -> Response:
@@ -35,6 +35,6 @@ class RunPages:
         session_id = queries.session_in_path(request)
         cursor = queries.cursor_in_query(request)
         session = await self.reader.session(session_id)
-        page = await self.reader.session_runs(session_id, limit=queries.RUNS_LIMIT_DEFAULT, cursor=cursor)
+        page = await self.reader.session_runs(session_id, limit=queries.RUNS.default, cursor=cursor)
         context = {"session": session, "page": page, "first": cursor is None}
         return self.renderer.page(request, "session.html", context)

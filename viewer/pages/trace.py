@@ -8,7 +8,7 @@ from starlette.responses import Response
 from harness.errors import InvalidInput
 from viewer.access.routes import GuardedRoute, Right
 from viewer.http import queries
-from viewer.http.etag import trace_etag
+from viewer.http.etag import run_etag
 from viewer.present.links import VIEWS, TraceLinks, View
 from viewer.present.trace.page import trace_page
 from viewer.reading import Reader, read_run
@@ -36,7 +36,7 @@ class TracePages:
         reading = await read_run(
             self.reader, links.session_id, links.run_id, after_seq=links.after, event_seq=links.event
         )
-        context = {"page": trace_page(reading, links), "etag": trace_etag(reading.trace)}
+        context = {"page": trace_page(reading, links), "etag": run_etag(reading.trace)}
         return self.renderer.page(request, "trace.html", context)
 
 
