@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from ledger.audit.signing.stored import StoredCheckpoint
 from ledger.records import AgentStep, ChatSession, Page, RecordedEvent, RunSummary, RunTrace, ToolInvocation
+from ledger.verifying import RunCheck
 
 EVENTS_PER_READ = 200
 TIMELINE_EVENTS_MAX = 2_000
@@ -56,6 +58,12 @@ class Reader(Protocol):
 
     async def last_leaf(self) -> int:
         """The last place of the public order."""
+
+    async def newest_checkpoint(self) -> StoredCheckpoint | None:
+        """What was signed last; None if nothing ever was."""
+
+    async def check_run(self, session_id: str, run_id: str) -> RunCheck:
+        """Look at one run from all sides."""
 
     def follow(self, after: int | None = ..., *, run: tuple[str, str] | None = ...) -> Follower:
         """The events of one run after that place."""

@@ -5,8 +5,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
+from ledger.audit.signing.stored import StoredCheckpoint
 from ledger.errors import InvalidCursor, LedgerError, LedgerUnreadable, RunNotFound, SessionNotFound
 from ledger.records import AgentStep, ChatSession, Page, RecordedEvent, RunSummary, RunTrace, ToolInvocation
+from ledger.verifying import RunCheck
 from tests.viewer.fake_run import START_US, FakeRun
 
 
@@ -19,6 +21,8 @@ class FakeReader:
         self.fails: Exception | None = None
         """Raised by every method, where set."""
         self.expired = False
+        self.check: RunCheck | None = None
+        """What is found of every run; where there is none, nothing can be."""
 
     async def session(self, session_id: str) -> ChatSession:
         self._check()
@@ -55,6 +59,14 @@ class FakeReader:
 
     async def status(self, session_id: str, run_id: str) -> str:
         return self._run(session_id, run_id).trace().run.summary.status
+
+    async def newest_checkpoint(self) -> StoredCheckpoint | None:
+        return None if self.check is None else self.check.checkpoint
+
+    async def check_run(self, session_id: str, run_id: str) -> RunCheck:
+        if self.check is None:
+            raise unreadable()
+        return self.check
 
     async def last_leaf(self) -> int:
         return -1

@@ -11,6 +11,8 @@ from viewer.http import queries
 from viewer.http.etag import run_etag
 from viewer.present.links import VIEWS, TraceLinks, View
 from viewer.present.trace.page import trace_page
+from viewer.present.trace.seal import seal
+from viewer.proof import Proofs
 from viewer.reading import Reader, read_run
 from viewer.rendering import Renderer
 from viewer.site import Site
@@ -24,6 +26,7 @@ class TracePages:
     def __init__(self, reader: Reader, renderer: Renderer) -> None:
         self.reader = reader
         self.renderer = renderer
+        self.proofs = Proofs(reader)
 
     @property
     def routes(self) -> list[GuardedRoute]:
@@ -36,7 +39,10 @@ class TracePages:
         reading = await read_run(
             self.reader, links.session_id, links.run_id, after_seq=links.after, event_seq=links.event
         )
-        context = {"page": trace_page(reading, links), "etag": run_etag(reading.trace)}
+        run = reading.trace.run
+        is_asked = queries.position(request, "verify") == 1
+        proof = seal(await self.proofs.of(run, is_asked=is_asked), run, links)
+        context = {"page": trace_page(reading, links), "seal": proof, "etag": run_etag(reading.trace)}
         return self.renderer.page(request, "trace.html", context)
 
 

@@ -71,6 +71,11 @@ class TraceLinks:
         return replace(self, content=key, offset=offset)._path(key)
 
     @property
+    def verifying(self) -> str:
+        """The same page, with the run checked now."""
+        return self._path("proof", verify=1)
+
+    @property
     def api(self) -> str:
         """The run as JSON."""
         return self.site.trace_api(self.session_id, self.run_id)
@@ -80,7 +85,7 @@ class TraceLinks:
         """What happens from now on."""
         return self.site.live_api(self.session_id, self.run_id)
 
-    def _path(self, anchor: str) -> str:
+    def _path(self, anchor: str, **more: int) -> str:
         state: dict[str, str | int | None] = {
             "after": self.after or None,
             "event": self.event,
@@ -89,5 +94,6 @@ class TraceLinks:
             "content": self.content,
             "offset": self.offset or None,
             "view": self.view,
+            **more,
         }
         return f"{self.site.run(self.session_id, self.run_id, **state)}#{anchor}"

@@ -1,0 +1,20 @@
+// <copy-text>: a button that copies the text of what stands in it, or of `data-text` where that is given.
+
+class CopyText extends HTMLElement {
+  connectedCallback() {
+    if (this.querySelector("button") || !navigator.clipboard) return;
+    const text = this.dataset.text ?? this.textContent.trim();
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "copy";
+    button.textContent = "copy";
+    button.ariaLabel = `Copy ${text.slice(0, 80)}`;
+    button.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(text);
+      button.textContent = "copied";
+    });
+    this.append(button);
+  }
+}
+
+customElements.define("copy-text", CopyText);
