@@ -24,6 +24,7 @@ from viewer.http.errors import Problem, log_unexpected, problem_of
 from viewer.http.json_body import BadBody
 from viewer.http.security import LOOPBACK_HOSTS, SecurityMiddleware
 from viewer.metrics import CountRequests, Metrics
+from viewer.pages.compare import ComparePages
 from viewer.pages.runs import RunPages
 from viewer.pages.trace import TracePages
 from viewer.reading import Reader
@@ -58,6 +59,7 @@ def create_app(
         routes=[
             *extra_routes,
             *(metrics.routes if metrics is not None else ()),
+            *ComparePages(reader, renderer).routes,
             *Api(reader).routes,
             *Parts(reader).routes,
             *Live(reader).routes,

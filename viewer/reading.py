@@ -1,11 +1,20 @@
 """What the viewer needs of a ledger's read side, and how a page reads one run without reading a big one whole."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from ledger.audit.signing.stored import StoredCheckpoint
-from ledger.records import AgentStep, ChatSession, Page, RecordedEvent, RunSummary, RunTrace, ToolInvocation
+from ledger.records import (
+    AgentStep,
+    ChatSession,
+    ContentView,
+    Page,
+    RecordedEvent,
+    RunSummary,
+    RunTrace,
+    ToolInvocation,
+)
 from ledger.verifying import RunCheck
 
 EVENTS_PER_READ = 200
@@ -52,6 +61,9 @@ class Reader(Protocol):
         self, session_id: str, run_id: str, after_seq: int = ..., limit: int = ...
     ) -> Sequence[RecordedEvent]:
         """Events of one run in their order."""
+
+    async def contents(self, session_id: str, run_id: str, digests: Iterable[str]) -> Mapping[str, ContentView]:
+        """Those of the run's contents that have the digests."""
 
     async def status(self, session_id: str, run_id: str) -> str:
         """`RUNNING`, or how the run ended; errors as for `trace`."""

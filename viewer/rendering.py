@@ -15,6 +15,7 @@ from ledger.words.text import visible
 from viewer.present.text import breakable, prose, row_count, visible_markup
 from viewer.present.trace.gauges import columns
 from viewer.present.trace.verdict import TONES, pill
+from viewer.sections import SECTIONS
 from viewer.site import Site
 
 
@@ -53,6 +54,7 @@ class Renderer:
         )
         self.environment.globals.update(
             site=site,
+            sections=SECTIONS,
             style_version=style_version,
             gauge_columns=columns,
             tone=lambda status: TONES.get(status, "bad"),

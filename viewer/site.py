@@ -34,6 +34,18 @@ class Site:
         """What happens in the run from now on, as it happens."""
         return self._path(f"/api/diagnosis/{session_id}/runs/{run_id}/live", {"from": "now"})
 
+    def compare(self, a: tuple[str, str], b: tuple[str, str] | None, **query: str | int | None) -> str:
+        """Two runs side by side, each a session and a run; without the second, where it is chosen."""
+        return self._path("/compare", {**_sides(a, b), **query})
+
+    def compare_api(self, a: tuple[str, str], b: tuple[str, str], **query: str | int | None) -> str:
+        """The same comparison as JSON."""
+        return self._path("/api/diagnosis/compare", {**_sides(a, b), **query})
+
+    def audit(self) -> str:
+        """What vouches for the ledger, and what was decided about it."""
+        return f"{self.root}/audit"
+
     def session_api(self, session_id: str) -> str:
         """A session's runs as JSON."""
         return f"{self.root}/api/chat/session/{session_id}/runs"
@@ -41,3 +53,8 @@ class Site:
     def _path(self, path: str, query: dict[str, str | int | None]) -> str:
         given = {name: value for name, value in query.items() if value is not None}
         return f"{self.root}{path}{'?' + urlencode(given) if given else ''}"
+
+
+def _sides(a: tuple[str, str], b: tuple[str, str] | None) -> dict[str, str | int | None]:
+    session_b, run_b = b or (None, None)
+    return {"sessionA": a[0], "runA": a[1], "sessionB": session_b, "runB": run_b}

@@ -7,7 +7,16 @@ from pathlib import Path
 
 from ledger.audit.signing.stored import StoredCheckpoint
 from ledger.errors import InvalidCursor, LedgerError, LedgerUnreadable, RunNotFound, SessionNotFound
-from ledger.records import AgentStep, ChatSession, Page, RecordedEvent, RunSummary, RunTrace, ToolInvocation
+from ledger.records import (
+    AgentStep,
+    ChatSession,
+    ContentView,
+    Page,
+    RecordedEvent,
+    RunSummary,
+    RunTrace,
+    ToolInvocation,
+)
 from ledger.verifying import RunCheck
 from tests.viewer.fake_run import START_US, FakeRun
 
@@ -53,6 +62,13 @@ class FakeReader:
 
     async def tools(self, session_id: str, run_id: str, after_no: int = 0, limit: int = 200) -> list[ToolInvocation]:
         return list(self._run(session_id, run_id).trace().tool_invocations[after_no : after_no + limit])
+
+    async def contents(self, session_id: str, run_id: str, digests: Iterable[str]) -> dict[str, ContentView]:
+        trace = self._run(session_id, run_id).trace()
+        works: list[AgentStep | ToolInvocation] = [*trace.agent_steps, *trace.tool_invocations]
+        found = [each for work in works for each in (work.input, work.output, work.error) if each is not None]
+        wanted = set(digests)
+        return {each.digest: each for each in found if each.digest in wanted}
 
     async def events(self, session_id: str, run_id: str, after_seq: int = 0, limit: int = 200) -> list[RecordedEvent]:
         return self._run(session_id, run_id).events[after_seq : after_seq + limit]

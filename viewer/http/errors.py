@@ -24,6 +24,7 @@ _LEDGER_STATUS = {
     "invalid_cursor": 400,
     "run_id_taken": 409,
     "too_large": 413,
+    "too_many_crossings": 413,
 }
 _NOT_FOUND_MESSAGES = {"run_not_found": "this session has no such run", "session_not_found": "there is no such session"}
 _HTTP_CODES = {404: "not_found", 405: "method_not_allowed", 413: "too_large", 415: "unsupported_media_type"}

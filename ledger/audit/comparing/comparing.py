@@ -6,6 +6,7 @@ the same size, nobody can tell.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
@@ -113,7 +114,8 @@ async def compare(reader: Reader, a: Keys, b: Keys) -> Comparison:
     """Compare two runs of a ledger; `RunNotFound`, or `TooManyCrossings` for one that is too long."""
     sides = [await _side(reader, keys) for keys in (a, b)]
     (trace_a, question_a, found_a), (trace_b, question_b, found_b) = sides
-    alignment = align([each.key for each in found_a], [each.key for each in found_b])
+    # Of long runs that have little in common it takes a second or more.
+    alignment = await asyncio.to_thread(align, [each.key for each in found_a], [each.key for each in found_b])
     entries = [
         Entry(None if at_a is None else found_a[at_a], None if at_b is None else found_b[at_b])
         for at_a, at_b in alignment.pairs
