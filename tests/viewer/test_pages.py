@@ -116,7 +116,7 @@ def test_the_page_never_claims_a_proof_that_was_not_made(client):
 def test_every_address_on_every_page_stays_on_the_site_and_answers(client):
     seen, waiting = set(), ["/", PAGE]
     while waiting:
-        path = waiting.pop().partition("#")[0]
+        path = waiting.pop(0).partition("#")[0]
         if path in seen or not path or len(seen) >= 60:
             continue
         seen.add(path)
