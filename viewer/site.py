@@ -26,6 +26,11 @@ class Site:
         """One run; `query` says what of it is in view."""
         return self._path("/trace", {"sessionId": session_id, "runId": run_id, **query})
 
+    @property
+    def trace_path(self) -> str:
+        """Where a form asks for a run."""
+        return self._path("/trace", {})
+
     def trace_api(self, session_id: str, run_id: str) -> str:
         """The same run as JSON."""
         return self._path(f"/api/diagnosis/{session_id}/trace", {"runId": run_id})

@@ -64,11 +64,11 @@ class FakeReader:
         return list(self._run(session_id, run_id).trace().tool_invocations[after_no : after_no + limit])
 
     async def contents(self, session_id: str, run_id: str, digests: Iterable[str]) -> dict[str, ContentView]:
-        trace = self._run(session_id, run_id).trace()
-        works: list[AgentStep | ToolInvocation] = [*trace.agent_steps, *trace.tool_invocations]
-        found = [each for work in works for each in (work.input, work.output, work.error) if each is not None]
-        wanted = set(digests)
-        return {each.digest: each for each in found if each.digest in wanted}
+        run, wanted = self._run(session_id, run_id), set(digests)
+        trace = run.trace()
+        rows: list[AgentStep | ToolInvocation] = [*trace.agent_steps, *trace.tool_invocations]
+        found = [run.answer, *(each for row in rows for each in (row.input, row.output, row.error))]
+        return {each.digest: each for each in found if each is not None and each.digest in wanted}
 
     async def events(self, session_id: str, run_id: str, after_seq: int = 0, limit: int = 200) -> list[RecordedEvent]:
         return self._run(session_id, run_id).events[after_seq : after_seq + limit]

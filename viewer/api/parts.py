@@ -18,7 +18,8 @@ from viewer.api.bodies import Json, event_body, step_body, tool_body
 from viewer.http import queries, wrapper
 from viewer.http.etag import event_etag, matches, not_modified, run_etag, tagged
 from viewer.http.sending import PartByPart
-from viewer.reading import EVENTS_PER_READ, Reader
+from viewer.reading import Reader
+from viewer.reading.run import EVENTS_PER_READ
 
 NDJSON = "application/x-ndjson"
 FORMATS = ("json", "ndjson")

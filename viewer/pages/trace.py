@@ -1,21 +1,29 @@
 """The page of one run."""
 
 import re
+from dataclasses import replace
+from typing import TypeVar
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from harness.errors import InvalidInput
 from viewer.access.routes import GuardedRoute, Right
 from viewer.http import queries
 from viewer.http.etag import run_etag
-from viewer.present.links import VIEWS, TraceLinks, View
+from viewer.present.links import SEEKS, VIEWS, Seek, TraceLinks
+from viewer.present.trace.notices import not_found
 from viewer.present.trace.page import trace_page
 from viewer.present.trace.seal import seal
 from viewer.proof import Proofs
-from viewer.reading import Reader, read_run
+from viewer.reading import Reader
+from viewer.reading.replays import Replays
+from viewer.reading.run import EVENTS_PER_READ, RunReading, read_run
+from viewer.reading.seeking import Sought, Wanted, of_same_kind, seek, went_wrong
 from viewer.rendering import Renderer
 from viewer.site import Site
+
+T = TypeVar("T", bound=str)
 
 _CONTENT_KEY = re.compile(r"answer|(step|tool)-[0-9]{1,9}-(input|output|error)")
 
@@ -25,6 +33,7 @@ class TracePages:
 
     def __init__(self, reader: Reader, renderer: Renderer) -> None:
         self.reader = reader
+        self.replays = Replays(reader)
         self.renderer = renderer
         self.proofs = Proofs(reader)
 
@@ -36,14 +45,40 @@ class TracePages:
     async def trace(self, request: Request) -> Response:
         """Exactly one run; the whole state of the page is in its address."""
         links = links_of(request, self.renderer.site)
-        reading = await read_run(
-            self.reader, links.session_id, links.run_id, after_seq=links.after, event_seq=links.event
-        )
-        run = reading.trace.run
+        told = ""
+        if links.seek is not None:
+            sought = await self._seek(links, links.seek)
+            if sought.is_found:
+                return RedirectResponse(replace(links, seek=None).replaying(sought.seq), 303)
+            told = not_found(links.seek, links.at, sought)
+            links = replace(links, seek=None, at=links.at if sought.is_all else sought.seq)
+        reading = await self._read(links)
+        run = reading.whole.run
         is_asked = queries.position(request, "verify") == 1
         proof = seal(await self.proofs.of(run, is_asked=is_asked), run, links)
-        context = {"page": trace_page(reading, links), "seal": proof, "etag": run_etag(reading.trace)}
+        context = {"page": trace_page(reading, links, told), "seal": proof, "etag": run_etag(reading.whole)}
         return self.renderer.page(request, "trace.html", context)
+
+    async def _read(self, links: TraceLinks) -> RunReading:
+        return await read_run(
+            self.reader,
+            self.replays,
+            links.session_id,
+            links.run_id,
+            after_seq=links.after,
+            event_seq=links.event,
+            at_seq=links.at,
+        )
+
+    async def _seek(self, links: TraceLinks, what: Seek) -> Sought:
+        """Look from the event that is shown, or from the end of the run as it is now."""
+        keys, back = (links.session_id, links.run_id), what.endswith("before")
+        head_seq = (await self.reader.overview(*keys)).run.event_count
+        from_seq = min(max(links.at or head_seq, 1), head_seq)
+        is_wanted: Wanted = went_wrong
+        if what.startswith("kind"):
+            is_wanted = of_same_kind((await self.reader.events(*keys, after_seq=from_seq - 1, limit=1))[0])
+        return await seek(self.reader, keys, from_seq, head_seq, is_wanted, back=back)
 
 
 def links_of(request: Request, site: Site) -> TraceLinks:
@@ -51,23 +86,26 @@ def links_of(request: Request, site: Site) -> TraceLinks:
     content = queries.single(request, "content")
     if content is not None and not _CONTENT_KEY.fullmatch(content):
         raise InvalidInput("content", "names no content of a run")
+    at, after = queries.position(request, "at"), queries.position(request, "after")
     return TraceLinks(
         session_id=queries.id_in_query(request, "sessionId"),
         run_id=queries.id_in_query(request, "runId"),
-        after=queries.position(request, "after") or 0,
+        after=after if after is not None else (max(at or 1, 1) - 1) // EVENTS_PER_READ * EVENTS_PER_READ,
+        at=at,
+        seek=_one_of(request, "seek", SEEKS),
         event=queries.position(request, "event"),
         steps=queries.position(request, "steps") or 0,
         tools=queries.position(request, "tools") or 0,
         content=content,
         offset=queries.position(request, "offset") or 0,
-        view=_view(request),
+        view=_one_of(request, "view", VIEWS),
         site=site,
     )
 
 
-def _view(request: Request) -> View | None:
-    value = queries.single(request, "view")
-    found = next((view for view in VIEWS if view == value), None)
+def _one_of(request: Request, name: str, allowed: tuple[T, ...]) -> T | None:
+    value = queries.single(request, name)
+    found = next((each for each in allowed if each == value), None)
     if value is not None and found is None:
-        raise InvalidInput("view", f"must be one of {', '.join(VIEWS)}")
+        raise InvalidInput(name, f"must be one of {', '.join(allowed)}")
     return found

@@ -1,5 +1,6 @@
 """Addresses of the states of a trace page: the whole state of a page is in its address."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
@@ -8,6 +9,9 @@ from viewer.site import Site
 View = Literal["transcript", "steps", "tools", "events"]
 """The lists of a trace page, of which it shows one."""
 VIEWS: tuple[View, ...] = get_args(View)
+Seek = Literal["failure", "failure-before", "kind", "kind-before"]
+"""What can be looked for from the event that is shown: where something went wrong; a boundary of the same kind."""
+SEEKS: tuple[Seek, ...] = get_args(Seek)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +30,12 @@ class TraceLinks:
     content: str | None = None
     """The content shown from byte `offset`."""
     offset: int = 0
+    at: int | None = None
+    """The event at which the run is shown, as it was then; None shows it as it is now."""
     view: View | None = None
     """The list that is shown; None leaves the choice to what else the address asks for."""
+    seek: Seek | None = None
+    """What to look for instead of showing the page."""
     site: Site = field(default_factory=Site)
 
     @property
@@ -35,12 +43,26 @@ class TraceLinks:
         """The list that is shown."""
         if self.view is not None:
             return self.view
-        if self.event is not None or self.after:
+        if self.event is not None or self.at is not None or self.after:
             return "events"
         asked_for = self.content or ""
         if self.steps or asked_for.startswith("step-"):
             return "steps"
         return "tools" if self.tools or asked_for.startswith("tool-") else "transcript"
+
+    def replaying(self, seq: int | None) -> str:
+        """The run as it was just after event `seq`; as it is now for None."""
+        return replace(self, at=seq, event=None, after=0, steps=0, tools=0)._path("")
+
+    def seeking(self, what: Seek) -> str:
+        """The next event of a kind, looked for from the one that is shown."""
+        return replace(self, event=None, after=0, steps=0, tools=0, seek=what)._path("")
+
+    @property
+    def replay_state(self) -> Mapping[str, str | int]:
+        """What a form that asks for another event carries along."""
+        state = {"sessionId": self.session_id, "runId": self.run_id, "view": self.view, "content": self.content}
+        return {name: value for name, value in state.items() if value is not None}
 
     def viewing(self, view: View) -> str:
         """The same page with another list."""
@@ -89,6 +111,8 @@ class TraceLinks:
         state: dict[str, str | int | None] = {
             "after": self.after or None,
             "event": self.event,
+            "at": self.at,
+            "seek": self.seek,
             "steps": self.steps or None,
             "tools": self.tools or None,
             "content": self.content,
@@ -96,4 +120,5 @@ class TraceLinks:
             "view": self.view,
             **more,
         }
-        return f"{self.site.run(self.session_id, self.run_id, **state)}#{anchor}"
+        path = self.site.run(self.session_id, self.run_id, **state)
+        return f"{path}#{anchor}" if anchor else path

@@ -7,11 +7,11 @@ each event. A run of 60,000 events is a few hundred such marks.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ledger.errors import LedgerError, RunUnreadable
 from ledger.projections.changes import Changes
-from ledger.projections.fold import project
+from ledger.projections.fold import project_all
 from ledger.projections.run import RunProjection
 from ledger.records import RecordedEvent
 from ledger.stored_events import events_of
@@ -19,7 +19,9 @@ from ledger.words.event_lines import is_failure
 from ledger.words.text import first_line
 
 PAGE_EVENTS = 200
-"""Events between two marks, and read at once."""
+"""Events between two marks."""
+PAGES_PER_READ = 5
+"""On the way to a moment far ahead."""
 
 Pages = Callable[[int, int], Awaitable[Sequence[RecordedEvent]]]
 """The events of one run after a position, at most so many."""
@@ -108,9 +110,8 @@ class Replay:
             raise NoSuchEvent(seq, await self.event_count())
         wanted, place = divmod(seq - 1, self._page_events)
         while len(self._marks) <= wanted:
-            page = await self._fold(len(self._marks) - 1)
-            if len(page.moments) < self._page_events:
-                raise self._missing(seq, page)
+            if not await self._mark(wanted + 1 - len(self._marks)):
+                raise self._missing(seq, await self._fold(len(self._marks) - 1))
         page = self._page
         if page.number != wanted or place >= len(page.moments):
             page = await self._fold(wanted)
@@ -148,6 +149,22 @@ class Replay:
             self._last_seq = page[-1].seq
         return self._last_seq
 
+    @property
+    def mark_count(self) -> int:
+        """How many marks there are by now."""
+        return len(self._marks) - 1
+
+    async def _mark(self, most: int) -> bool:
+        """Set the next marks, at most so many; False if there is none to set."""
+        size, number = self._page_events, len(self._marks) - 1
+        events = await self._pages(number * size, min(most, PAGES_PER_READ) * size)
+        for start in range(0, len(events) - size + 1, size):
+            try:
+                self._marks.append(after_all(self._marks[-1], events[start : start + size]))
+            except RunUnreadable:
+                break  # which of them it is, is found where they are folded one by one
+        return len(self._marks) - 1 > number
+
     async def _fold(self, number: int) -> _Page:
         """The page of that number, from its mark."""
         last, problem = self._marks[number], None
@@ -170,18 +187,23 @@ class Replay:
 
 def after(before: Moment | None, event: RecordedEvent) -> Moment:
     """The run after `event`; `RunUnreadable` where it cannot come there."""
+    return after_all(before, [event])
+
+
+def after_all(before: Moment | None, events: Sequence[RecordedEvent]) -> Moment:
+    """The run after the last of `events`, of which there is one at least; `RunUnreadable` where they make no sense."""
+    last = events[-1]
     run = None if before is None else before.run
     elapsed_us = 0 if before is None else before.elapsed_us
     node = None if before is None else before.node
-    is_known = False
     try:
-        for known in events_of([event.body]):
-            run, is_known = project(run, known, Changes()), True
-            node = event.fields["to_node"] if known.type == "graph.transitioned" else node
-        elapsed_us = max(event.elapsed_us or 0, elapsed_us)
+        known: Sequence[Any] = events_of(event.body for event in events)
+        run = project_all(run, known, Changes())
+        elapsed_us = max(elapsed_us, *(event.elapsed_us or 0 for event in events))
+        entered = [node, *(event.to_node for event in known if event.type == "graph.transitioned")]
     except Exception as error:
         # As in any other fold of what is stored: bytes that are no event, or events in an order that is unknown here.
-        raise RunUnreadable(str(event.fields.get("run_id")), f"event {event.seq}: {first_line(error)}") from error
+        raise RunUnreadable(str(last.fields.get("run_id")), f"event {last.seq}: {first_line(error)}") from error
     if run is None:
-        raise RunUnreadable(str(event.fields.get("run_id")), f"event {event.seq}: a run begins with run.started")
-    return Moment(event, run, elapsed_us, node, is_known)
+        raise RunUnreadable(str(last.fields.get("run_id")), f"event {last.seq}: a run begins with run.started")
+    return Moment(last, run, elapsed_us, entered[-1], is_known=bool(known))

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 from ledger.records import AgentStep, ContentView, RunTrace, ToolInvocation
 from ledger.words.format import count, plural
-from viewer.present.links import TraceLinks
-from viewer.reading import RunReading
+from viewer.present.links import Seek, TraceLinks
+from viewer.reading.run import RunReading
+from viewer.reading.seeking import SEEK_EVENTS_MAX, Sought
 
 
 def notices(reading: RunReading, links: TraceLinks) -> tuple[str, ...]:
@@ -15,6 +16,8 @@ def notices(reading: RunReading, links: TraceLinks) -> tuple[str, ...]:
 
 def _notices(reading: RunReading, links: TraceLinks) -> Iterator[str]:
     trace, event_count = reading.trace, reading.trace.run.event_count
+    if reading.lost:
+        yield f"The run is shown as it is now, and not at event {count(links.at or 0)}: {reading.lost}."
     if links.event is not None and reading.selected is None:
         yield f"There is no event {count(links.event)}: the run has {plural(event_count, 'event')}."
     for name, skipped, total in (
@@ -31,6 +34,18 @@ def _notices(reading: RunReading, links: TraceLinks) -> Iterator[str]:
         elif links.offset and links.offset >= found.size_bytes:
             size_bytes = plural(found.size_bytes, "byte")
             yield f"The content {links.content} has {size_bytes}, and none behind byte {count(links.offset)}."
+
+
+def not_found(what: Seek, at: int | None, sought: Sought) -> str:
+    """That the event which was looked for is not there, or not within what was looked at."""
+    thing = "failure" if what.startswith("failure") else "boundary of the same kind"
+    side = "before" if what.endswith("before") else "after"
+    place = f"event {count(at)}" if at else "its end"
+    if sought.is_all:
+        return f"There is no {thing} {side} {place}."
+    return (
+        f"There is no {thing} among the {plural(SEEK_EVENTS_MAX, 'event')} {side} {place}; looking goes on from here."
+    )
 
 
 def content_named(trace: RunTrace, key: str) -> ContentView | None:

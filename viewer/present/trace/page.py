@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ledger.audit.walking.standing import Change, changes
 from ledger.records import AgentStep, RecordedEvent, RunDetail, RunTrace
 from ledger.words.format import money
 from ledger.words.text import shorten
@@ -16,8 +17,10 @@ from viewer.present.trace.gauges import Gauge, gauges
 from viewer.present.trace.graph import Graph, Transition, graph
 from viewer.present.trace.judgements import Judgement, judgements
 from viewer.present.trace.notices import notices
+from viewer.present.trace.replay import ReplayBar, replay_bar
 from viewer.present.trace.verdict import Verdict, verdict
-from viewer.reading import RunReading
+from viewer.reading.replays import Place
+from viewer.reading.run import RunReading
 
 TITLE_CHARS_MAX = 240
 TRANSITIONS_LISTED = 24
@@ -49,6 +52,7 @@ class TracePage:
     events: Sequence[rows.EventRow]
     events_paging: rows.Paging
     inspector: rows.Inspector | None
+    replay: ReplayBar
     judgements: Sequence[Judgement]
 
     @property
@@ -62,30 +66,25 @@ class TracePage:
         )
 
 
-def trace_page(reading: RunReading, links: TraceLinks) -> TracePage:
-    """Everything for the template."""
+def trace_page(reading: RunReading, links: TraceLinks, told: str = "") -> TracePage:
+    """Everything for the template; `told` is what came of looking for something in the run."""
     trace, run, selected = reading.trace, reading.trace.run, reading.selected
     elapsed_us = lasted_us(reading)
-    transitions = transitions_of(trace, reading.events if reading.complete else ())
-    scopes = scopes_of(reading.events) if reading.complete else []
-    if reading.complete:
-        spans = spans_of(reading.events, trace.tool_invocations, trace.agent_steps)
-    else:
-        spans = spans_of_rows(trace.agent_steps, trace.tool_invocations)
+    transitions = transitions_of(trace, reading.past_events if reading.complete else ())
     steps, steps_paging = rows.step_rows(trace.agent_steps, links, run.currency)
     tools, tools_paging = rows.tool_rows(trace.tool_invocations, links)
     events, events_paging = rows.event_rows(reading.page, run.event_count, selected, links)
     return TracePage(
         trace=trace,
         links=links,
-        notices=notices(reading, links),
+        notices=(*filter(None, [told]), *notices(reading, links)),
         title=shorten(run.summary.query or "", TITLE_CHARS_MAX) or "The question is not kept",
         elapsed_us=elapsed_us,
-        verdict=verdict(trace, transitions, elapsed_us, scopes),
+        verdict=verdict(trace, transitions, elapsed_us, scopes_of(reading.past_events) if reading.complete else ()),
         models=models_of(trace.agent_steps),
         cost=cost_of(run),
         gauges=gauges(run, elapsed_us),
-        timeline=timeline(spans, elapsed_us, scopes=scopes, cursor_us=selected.elapsed_us if selected else None),
+        timeline=timeline_of(reading),
         transitions=transitions[:TRANSITIONS_LISTED],
         transition_count=len(transitions),
         graph=graph(transitions),
@@ -96,17 +95,42 @@ def trace_page(reading: RunReading, links: TraceLinks) -> TracePage:
         tools_paging=tools_paging,
         events=events,
         events_paging=events_paging,
-        inspector=rows.inspector(selected, reading.page, run.event_count, links),
+        inspector=rows.inspector(selected, reading.page, run.event_count, links, changed_by(selected, reading.place)),
+        replay=replay_bar(reading, links),
         judgements=judgements(trace.feedback, trace.self_evaluation),
     )
 
 
+def timeline_of(reading: RunReading) -> Timeline:
+    """The whole run over time, also where the page shows it as it was at one of its events."""
+    whole = reading.whole
+    if reading.complete:
+        spans = spans_of(reading.events, whole.tool_invocations, whole.agent_steps)
+    else:
+        spans = spans_of_rows(whole.agent_steps, whole.tool_invocations)
+    scopes = scopes_of(reading.events) if reading.complete else []
+    cursor_us = reading.selected.elapsed_us if reading.selected else None
+    return timeline(spans, _elapsed_us(whole.run, reading.events), scopes=scopes, cursor_us=cursor_us)
+
+
 def lasted_us(reading: RunReading) -> int:
-    """How long the run lasted; of a running one, when its last event came."""
-    run = reading.trace.run
+    """How long the run lasted, or had lasted; of a running one, when its last event came."""
+    if reading.place is not None and reading.trace.run.elapsed_us is None:
+        return reading.place.moment.elapsed_us
+    return _elapsed_us(reading.trace.run, reading.events)
+
+
+def _elapsed_us(run: RunDetail, events: Sequence[RecordedEvent]) -> int:
     if run.elapsed_us is not None:
         return run.elapsed_us
-    return max((event.elapsed_us for event in reading.events if event.elapsed_us is not None), default=0)
+    return max((event.elapsed_us for event in events if event.elapsed_us is not None), default=0)
+
+
+def changed_by(event: RecordedEvent | None, place: Place | None) -> Sequence[Change]:
+    """What the event made of the run, where the page shows the run as it was just after it."""
+    if event is None or place is None or event.seq != place.moment.seq:
+        return ()
+    return changes(place.before, place.moment)
 
 
 def transitions_of(trace: RunTrace, events: Sequence[RecordedEvent]) -> list[Transition]:

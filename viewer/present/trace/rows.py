@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from ledger.audit.walking.standing import Change
 from ledger.records import AgentStep, ContentView, RecordedEvent, ToolInvocation
 from ledger.words import event_lines
 from ledger.words.format import count, duration, money, plural
@@ -73,6 +74,10 @@ class Inspector:
     following: str | None
     found: str
     """The page of the event list that holds it."""
+    changed: Sequence[Change]
+    """What it made of the run, where the run is shown as it was just after it."""
+    then: str
+    """The run as it was just after it."""
 
 
 def step_rows(
@@ -112,7 +117,11 @@ def event_rows(
 
 
 def inspector(
-    selected: RecordedEvent | None, listed: Sequence[RecordedEvent], total: int, links: TraceLinks
+    selected: RecordedEvent | None,
+    listed: Sequence[RecordedEvent],
+    total: int,
+    links: TraceLinks,
+    changed: Sequence[Change] = (),
 ) -> Inspector | None:
     """The selected event in full."""
     if selected is None:
@@ -128,6 +137,8 @@ def inspector(
         previous=links.found(selected.seq - 1, EVENTS_PER_PAGE) if selected.seq > 1 else None,
         following=links.found(selected.seq + 1, EVENTS_PER_PAGE) if selected.seq < total else None,
         found=links.found(selected.seq, EVENTS_PER_PAGE),
+        changed=changed,
+        then=links.replaying(selected.seq),
     )
 
 

@@ -1,0 +1,74 @@
+"""What the viewer needs of a ledger's read side."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
+
+from ledger.audit.signing.stored import StoredCheckpoint
+from ledger.records import (
+    AgentStep,
+    ChatSession,
+    ContentView,
+    Page,
+    RecordedEvent,
+    RunSummary,
+    RunTrace,
+    ToolInvocation,
+)
+from ledger.verifying import RunCheck
+
+
+class Follower(Protocol):
+    """The part of `ledger.Follower` that the viewer uses."""
+
+    async def page(self) -> list[tuple[int, RecordedEvent]]:
+        """The next events with their places, at least one, as soon as there are any."""
+
+
+class Reader(Protocol):
+    """The part of `ledger.LedgerReader` that the viewer uses."""
+
+    async def session(self, session_id: str) -> ChatSession:
+        """The session; an error with code `session_not_found`."""
+
+    async def session_runs(self, session_id: str, limit: int = ..., cursor: str | None = ...) -> Page[RunSummary]:
+        """Its runs, newest first."""
+
+    async def recent_runs(self, limit: int = ..., cursor: str | None = ...) -> Page[RunSummary]:
+        """Runs of all sessions, newest first."""
+
+    async def trace(self, session_id: str, run_id: str) -> RunTrace:
+        """Exactly one run; an error with code `run_not_found`, the same for a foreign run and an unknown one."""
+
+    async def overview(self, session_id: str, run_id: str) -> RunTrace:
+        """As `trace`, without the steps and invocations."""
+
+    async def steps(self, session_id: str, run_id: str, after_no: int = ..., limit: int = ...) -> Sequence[AgentStep]:
+        """Model steps of one run after the one of that number, in order."""
+
+    async def tools(
+        self, session_id: str, run_id: str, after_no: int = ..., limit: int = ...
+    ) -> Sequence[ToolInvocation]:
+        """Tool invocations of one run after the one of that number, in order."""
+
+    async def contents(self, session_id: str, run_id: str, digests: Iterable[str]) -> Mapping[str, ContentView]:
+        """Those of the run's contents that have these digests, by digest."""
+
+    async def events(
+        self, session_id: str, run_id: str, after_seq: int = ..., limit: int = ...
+    ) -> Sequence[RecordedEvent]:
+        """Events of one run in their order."""
+
+    async def status(self, session_id: str, run_id: str) -> str:
+        """`RUNNING`, or how the run ended; errors as for `trace`."""
+
+    async def last_leaf(self) -> int:
+        """The last place of the public order."""
+
+    async def newest_checkpoint(self) -> StoredCheckpoint | None:
+        """What was signed last; None if nothing ever was."""
+
+    async def check_run(self, session_id: str, run_id: str) -> RunCheck:
+        """Look at one run from all sides."""
+
+    def follow(self, after: int | None = ..., *, run: tuple[str, str] | None = ...) -> Follower:
+        """The events of one run after that place."""
