@@ -15,6 +15,7 @@ from ledger.measures import Measures
 from ledger.reading.reader import LedgerReader
 from ledger.rebuild import RebuildReport
 from ledger.recovery import Recovery
+from ledger.tokens.tokens import TokenStore
 
 T = TypeVar("T")
 
@@ -52,6 +53,9 @@ class Engine(Protocol):
 
     @property
     def tree(self) -> TreeStore: ...
+
+    @property
+    def tokens(self) -> TokenStore: ...
 
     @property
     def erasing(self) -> ErasingStore: ...

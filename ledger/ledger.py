@@ -32,6 +32,7 @@ from ledger.recovery import Recovery
 from ledger.store.engine import open_sqlite
 from ledger.store.place import is_postgres, path_of
 from ledger.store.sqlite import LOCK_TIMEOUT_S
+from ledger.tokens.tokens import Tokens
 
 if TYPE_CHECKING:
     from ledger.audit.signing.signing import Signing
@@ -121,6 +122,11 @@ class Ledger(Forgetting, Proving):
     def followers(self) -> Followers:
         """Named followers, which go on where they were, in whatever process (SPEC E8)."""
         return Followers(self._engine.follower_places, self._engine.reader)
+
+    @property
+    def tokens(self) -> Tokens:
+        """Who may do what over the network."""
+        return Tokens(self._engine.tokens, self._engine.reader, self._clock, self._ids)
 
     async def open_session(self, session_id: str) -> None:
         """See to it that the session exists."""

@@ -2,24 +2,21 @@
 
 `event` is the truth; `content` is what events name by digest; `tile` is the Merkle tree over the log, and `checkpoint`
 holds what was signed of it, so that both are only added to; `erasure` and `erased_run` hold what is left to do of
-erasures under way, and `follower` how far named followers have come; the others are projections, which a rebuild may
-replace at any time. Triggers are in the migrations: they are what each database needs to hold the rules for every
-connection. So is the public order of PostgreSQL (`leaf` and `tree_head`); on SQLite the position is the order.
+erasures under way; the others are projections, which a rebuild may replace at any time, or `ledger.operational`.
+Triggers are in the migrations: they are what each database needs to hold the rules for every connection. So is the
+public order of PostgreSQL (`leaf` and `tree_head`); on SQLite the position is the order.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import sqlalchemy as sa
 
-metadata = sa.MetaData()
+from ledger import columns, operational
+from ledger.columns import only_where, required
 
-Int = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
-"""64 bits everywhere; on SQLite the name `INTEGER` makes `pos` the row id."""
-Id = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
-"""Compared byte by byte, as SQLite does by itself."""
-Json = sa.JSON(none_as_null=True)
+metadata = columns.metadata
+Int, Id, Json = columns.Int, columns.Id, columns.Json
+follower, token, sign_in = operational.follower, operational.token, operational.sign_in
 
 STREAM_IDENTITY = (
     "(kind = 'run' AND session_id IS NOT NULL AND run_id IS NOT NULL AND stream_id = 'r:' || run_id)"
@@ -28,34 +25,15 @@ STREAM_IDENTITY = (
 )
 
 
-def _only_where(condition: str) -> dict[str, Any]:
-    """What makes an index partial."""
-    return {f"{dialect}_where": sa.text(condition) for dialect in ("sqlite", "postgresql")}
-
-
-def _required(name: str, kind: Any) -> sa.Column[Any]:
-    return sa.Column(name, kind, nullable=False)
-
-
 def _of_a_run(*run_id_columns: str) -> sa.ForeignKeyConstraint:
     return sa.ForeignKeyConstraint(run_id_columns, ["stream.run_id", "stream.session_id"])
 
-
-follower = sa.Table(
-    "follower",
-    metadata,
-    sa.Column("name", Id, primary_key=True),
-    _required("leaf_index", Int),
-    sa.Column("session_id", Id),
-    sa.Column("run_id", Id),
-    sqlite_with_rowid=False,
-)
 
 ledger_meta = sa.Table(
     "ledger_meta",
     metadata,
     sa.Column("key", sa.Text, primary_key=True),
-    _required("value", sa.Text),
+    required("value", sa.Text),
     sqlite_with_rowid=False,
 )
 
@@ -63,17 +41,17 @@ stream = sa.Table(
     "stream",
     metadata,
     sa.Column("stream_id", Id, primary_key=True),
-    _required("kind", sa.Text),
+    required("kind", sa.Text),
     sa.Column("session_id", Id),
     sa.Column("run_id", Id),
-    _required("head_seq", Int),
-    _required("head_link", sa.LargeBinary),
+    required("head_seq", Int),
+    required("head_link", sa.LargeBinary),
     sa.Column("owner_id", Id),
-    _required("owner_epoch", Int),
+    required("owner_epoch", Int),
     sa.UniqueConstraint("run_id", "session_id", name="stream_run"),
     sa.CheckConstraint(STREAM_IDENTITY, name="stream_identity"),
     sa.CheckConstraint("head_seq >= 1 AND length(head_link) = 32", name="stream_head"),
-    sa.Index("stream_owner", "owner_id", **_only_where("owner_id IS NOT NULL")),
+    sa.Index("stream_owner", "owner_id", **only_where("owner_id IS NOT NULL")),
     sqlite_with_rowid=False,
 )
 
@@ -82,21 +60,21 @@ event = sa.Table(
     metadata,
     sa.Column("pos", Int, primary_key=True, autoincrement=False),
     sa.Column("stream_id", Id, sa.ForeignKey("stream.stream_id"), nullable=False),
-    _required("seq", Int),
-    _required("event_id", Id),
-    _required("type", sa.Text),
-    _required("version", Int),
+    required("seq", Int),
+    required("event_id", Id),
+    required("type", sa.Text),
+    required("version", Int),
     sa.Column("session_id", Id),
     sa.Column("run_id", Id),
-    _required("occurred_us", Int),
-    _required("recorded_us", Int),
-    _required("body", sa.LargeBinary),
-    _required("body_hash", sa.LargeBinary),
-    _required("link", sa.LargeBinary),
+    required("occurred_us", Int),
+    required("recorded_us", Int),
+    required("body", sa.LargeBinary),
+    required("body_hash", sa.LargeBinary),
+    required("link", sa.LargeBinary),
     sa.UniqueConstraint("stream_id", "seq", name="event_seq"),
     sa.UniqueConstraint("stream_id", "event_id", name="event_event_id"),
     sa.CheckConstraint("length(body_hash) = 32 AND length(link) = 32", name="event_hashes"),
-    sa.Index("event_termination", "stream_id", unique=True, **_only_where("type = 'run.terminated'")),
+    sa.Index("event_termination", "stream_id", unique=True, **only_where("type = 'run.terminated'")),
 )
 
 content = sa.Table(
@@ -105,12 +83,12 @@ content = sa.Table(
     sa.Column("stream_id", Id, sa.ForeignKey("stream.stream_id"), primary_key=True),
     sa.Column("digest", Id, primary_key=True),
     sa.Column("salt", sa.LargeBinary),
-    _required("size_bytes", Int),
-    _required("media_type", sa.Text),
+    required("size_bytes", Int),
+    required("media_type", sa.Text),
     sa.Column("encoding", sa.Text),
     sa.Column("key_id", sa.Text),
     sa.Column("data", sa.LargeBinary),
-    _required("state", sa.Text),
+    required("state", sa.Text),
     sa.Column("erased_seq", Int),
     sa.CheckConstraint("state IN ('stored', 'digest_only', 'erased')", name="content_state"),
     sa.CheckConstraint("(state = 'stored') = (data IS NOT NULL)", name="content_data"),
@@ -120,17 +98,17 @@ erasure = sa.Table(
     "erasure",
     metadata,
     sa.Column("erasure_id", Id, primary_key=True),
-    _required("scope", sa.Text),
+    required("scope", sa.Text),
     sa.Column("of_session_id", Id),
     sa.Column("of_run_id", Id),
     sa.Column("digest", Id),
     sa.Column("before_us", Int),
-    _required("reason", sa.Text),
+    required("reason", sa.Text),
     sa.Column("actor", sa.Text),
-    _required("is_marked", Int),
-    _required("run_count", Int),
-    _required("content_count", Int),
-    _required("size_bytes", Int),
+    required("is_marked", Int),
+    required("run_count", Int),
+    required("content_count", Int),
+    required("size_bytes", Int),
     sqlite_with_rowid=False,
 )
 
@@ -139,8 +117,8 @@ erased_run = sa.Table(
     metadata,
     sa.Column("erasure_id", Id, sa.ForeignKey("erasure.erasure_id"), primary_key=True),
     sa.Column("stream_id", Id, sa.ForeignKey("stream.stream_id"), primary_key=True),
-    _required("content_count", Int),
-    _required("size_bytes", Int),
+    required("content_count", Int),
+    required("size_bytes", Int),
     sqlite_with_rowid=False,
 )
 
@@ -149,8 +127,8 @@ tile = sa.Table(
     metadata,
     sa.Column("level", Int, primary_key=True, autoincrement=False),
     sa.Column("tile_index", Int, primary_key=True, autoincrement=False),
-    _required("root", sa.LargeBinary),
-    _required("hashes", sa.LargeBinary),
+    required("root", sa.LargeBinary),
+    required("hashes", sa.LargeBinary),
     sa.CheckConstraint("level >= 0 AND tile_index >= 0", name="tile_place"),
     sa.CheckConstraint("length(root) = 32 AND length(hashes) = 8192", name="tile_hashes"),
 )
@@ -161,9 +139,9 @@ checkpoint = sa.Table(
     sa.Column("origin", Id, primary_key=True),
     sa.Column("size", Int, primary_key=True, autoincrement=False),
     sa.Column("key_id", Id, primary_key=True),
-    _required("root", sa.LargeBinary),
-    _required("note", sa.Text),
-    _required("created_us", Int),
+    required("root", sa.LargeBinary),
+    required("note", sa.Text),
+    required("created_us", Int),
     sa.CheckConstraint("size >= 0 AND length(root) = 32", name="checkpoint_tree"),
 )
 
@@ -171,9 +149,9 @@ chat_session = sa.Table(
     "chat_session",
     metadata,
     sa.Column("session_id", Id, primary_key=True),
-    _required("created_us", Int),
-    _required("last_active_us", Int),
-    _required("message_pair_count", Int),
+    required("created_us", Int),
+    required("last_active_us", Int),
+    required("message_pair_count", Int),
     sa.Column("ttl_us", Int),
     sa.Column("expires_us", Int),
 )
@@ -182,8 +160,8 @@ diagnosis_run = sa.Table(
     "diagnosis_run",
     metadata,
     sa.Column("run_id", Id, primary_key=True),
-    _required("session_id", Id),
-    _required("status", sa.Text),
+    required("session_id", Id),
+    required("status", sa.Text),
     sa.Column("outcome_reason", sa.Text),
     sa.Column("agent_flow", sa.Text),
     sa.Column("agent", sa.Text),
@@ -195,12 +173,12 @@ diagnosis_run = sa.Table(
     sa.Column("continues_run_id", Id),
     sa.Column("traceparent", sa.Text),
     sa.Column("policy_digest", sa.Text),
-    _required("limits", Json),
-    _required("usage", Json),
-    _required("usage_unknown_count", Int),
-    _required("timeout_us", Int),
-    _required("created_us", Int),
-    _required("updated_us", Int),
+    required("limits", Json),
+    required("usage", Json),
+    required("usage_unknown_count", Int),
+    required("timeout_us", Int),
+    required("created_us", Int),
+    required("updated_us", Int),
     sa.Column("ended_us", Int),
     sa.Column("elapsed_us", Int),
     sa.Column("cancel_reason", sa.Text),
@@ -209,12 +187,12 @@ diagnosis_run = sa.Table(
     sa.Column("error_type", sa.Text),
     sa.Column("error_digest", sa.Text),
     sa.Column("refused", Json),
-    _required("degraded", Int),
-    _required("step_count", Int),
-    _required("tool_call_count", Int),
+    required("degraded", Int),
+    required("step_count", Int),
+    required("tool_call_count", Int),
     sa.Column("self_evaluation", Json),
     sa.Column("feedback", Json),
-    _required("fold_version", Int),
+    required("fold_version", Int),
     sa.Column("orchestration_trace", Json),
     sa.Column("currency", sa.Text),
     sa.Column("price_table", sa.Text),
@@ -231,15 +209,15 @@ agent_step = sa.Table(
     metadata,
     sa.Column("run_id", Id, primary_key=True),
     sa.Column("step_no", Int, primary_key=True, autoincrement=False),
-    _required("session_id", Id),
-    _required("boundary", sa.Text),
-    _required("scope", sa.Text),
-    _required("name", sa.Text),
+    required("session_id", Id),
+    required("boundary", sa.Text),
+    required("scope", sa.Text),
+    required("name", sa.Text),
     sa.Column("model", sa.Text),
-    _required("status", sa.Text),
-    _required("attempt_count", Int),
-    _required("started_us", Int),
-    _required("started_elapsed_us", Int),
+    required("status", sa.Text),
+    required("attempt_count", Int),
+    required("started_us", Int),
+    required("started_elapsed_us", Int),
     sa.Column("duration_us", Int),
     sa.Column("input_tokens", Int),
     sa.Column("output_tokens", Int),
@@ -261,17 +239,17 @@ tool_invocation = sa.Table(
     metadata,
     sa.Column("run_id", Id, primary_key=True),
     sa.Column("invocation_no", Int, primary_key=True, autoincrement=False),
-    _required("session_id", Id),
-    _required("attempt_id", Id),
-    _required("boundary", sa.Text),
-    _required("scope", sa.Text),
-    _required("tool_name", sa.Text),
+    required("session_id", Id),
+    required("attempt_id", Id),
+    required("boundary", sa.Text),
+    required("scope", sa.Text),
+    required("tool_name", sa.Text),
     sa.Column("call_id", sa.Text),
     sa.Column("tool_key", sa.Text),
     sa.Column("effect", sa.Text),
-    _required("status", sa.Text),
-    _required("started_us", Int),
-    _required("started_elapsed_us", Int),
+    required("status", sa.Text),
+    required("started_us", Int),
+    required("started_elapsed_us", Int),
     sa.Column("duration_us", Int),
     sa.Column("failure", sa.Text),
     sa.Column("error_digest", sa.Text),
@@ -287,13 +265,13 @@ case_library = sa.Table(
     "case_library",
     metadata,
     sa.Column("case_id", Id, primary_key=True),
-    _required("diagnosis_id", Id),
-    _required("session_id", Id),
+    required("diagnosis_id", Id),
+    required("session_id", Id),
     sa.Column("query_digest", sa.Text),
     sa.Column("answer_digest", sa.Text),
-    _required("verdict", sa.Text),
-    _required("withdrawn", Int),
-    _required("created_us", Int),
+    required("verdict", sa.Text),
+    required("withdrawn", Int),
+    required("created_us", Int),
     sa.UniqueConstraint("diagnosis_id", name="case_library_run"),
     _of_a_run("diagnosis_id", "session_id"),
 )

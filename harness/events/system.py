@@ -53,6 +53,11 @@ class TokenCreated(SystemEvent):
     token_id: Id
     """Names the token; the token itself is in no event."""
     grants: Code
+    """Its rights, with dots between them: `read.annotate`."""
+    owner: Name | None = None
+    """Who holds it: a pseudonym, as it is kept for ever."""
+    session_prefix: Id | None = None
+    """How the ids of the only sessions begin that it opens; absent where it opens all."""
     expires_us: Integer | None = None
     actor: Name | None = None
 

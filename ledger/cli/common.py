@@ -19,6 +19,7 @@ from harness.errors import HarnessError
 from ledger.audit.errors import DamagedTree, InconsistentLog, KeyNotFound
 from ledger.errors import ContentNotFound, LedgerDamaged, LedgerError, RunNotFound, SessionNotFound
 from ledger.records import ContentView
+from ledger.tokens.errors import TokenNotFound
 
 if TYPE_CHECKING:
     from ledger.audit.signing.signing import Signing
@@ -43,6 +44,7 @@ FOUND_WRONG = (
     KeyNotFound,
     InconsistentLog,
     DamagedTree,
+    TokenNotFound,
 )
 """What is no fault of the command: it is not there, or is not as it should be."""
 

@@ -16,6 +16,7 @@ from ledger.ledger import Ledger
 from ledger.reading.reader import LedgerReader
 from ledger.store.identity import RESTORED
 from ledger.store.place import is_postgres
+from ledger.tokens.tokens import RESTORED as TOKENS_OF_BACKUP
 from ledger.verifying import verify
 
 
@@ -52,6 +53,7 @@ async def adopt(
     async with await Ledger.open(url, wall_clock=wall_clock, ids=ids, adopts=True) as ledger:
         if not await _is_recorded(ledger.reader, restore_id):
             await ledger.record_system(LedgerRestored, restore_id=restore_id, event_count=event_count)
+        await ledger.tokens.revoke_all(TOKENS_OF_BACKUP)
         if erasures is not None:
             repeated = await ledger.repeat_erasures(erasures)
         await ledger.finish_erasures()

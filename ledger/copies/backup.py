@@ -23,6 +23,7 @@ from ledger.store.copies import copy_file, count_events, made_beside, read_meta,
 from ledger.store.identity import LIVE
 from ledger.store.place import is_postgres, path_of
 from ledger.store.probe import identify, require_current
+from ledger.tokens.tokens import RESTORED
 from ledger.verifying import VerifyReport, verify
 
 Progress = Callable[[int, int], None]
@@ -110,6 +111,7 @@ async def restore(
         said = _of_backup(meta) | {"event_count": count_events(copy), "restore_id": restore_id}
         async with await Ledger.open(copy, wall_clock=wall_clock, ids=ids) as ledger:
             await ledger.record_system(LedgerRestored, **said)
+            await ledger.tokens.revoke_all(RESTORED)
             if erasures is not None:
                 repeated = await ledger.repeat_erasures(erasures)
             await ledger.finish_erasures()

@@ -34,6 +34,7 @@ from ledger.store.rebuilding import SqliteSource
 from ledger.store.recovering import recover
 from ledger.store.requests import SqliteRequests
 from ledger.store.sqlite import SqliteStore
+from ledger.store.tokens import SqliteTokens
 from ledger.store.tree import SqliteTree
 
 
@@ -59,6 +60,10 @@ class SqliteEngine:
     @property
     def tree(self) -> SqliteTree:
         return SqliteTree(self._run)
+
+    @property
+    def tokens(self) -> SqliteTokens:
+        return SqliteTokens(self._run, self.clock)
 
     @property
     def erasing(self) -> SqliteErasing:

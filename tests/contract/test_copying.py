@@ -115,6 +115,16 @@ async def test_the_public_order_goes_on_and_so_do_its_followers(recorded, target
     assert [place for place, _ in sent] == list(range(len(sent)))
 
 
+async def test_tokens_go_along_and_so_do_those_who_have_signed_in(recorded, target):
+    async with await Ledger.open(recorded) as ledger:
+        made, bearer = await ledger.tokens.make("ops-1", ["read"])
+        session = await ledger.tokens.enter(await ledger.tokens.link(made.token_id))
+    await copy(recorded, target)
+    async with await Ledger.open(target) as ledger:
+        assert await ledger.tokens.by_bearer(bearer) == made
+        assert await ledger.tokens.by_session(session) == made
+
+
 async def test_tables_that_are_not_the_ledgers_are_named_where_they_stay_behind(recorded, target, tmp_path):
     outsider = SqliteOutsider(str(recorded))
     outsider.execute("CREATE TABLE applied (leaf_index INTEGER)")

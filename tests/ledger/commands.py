@@ -11,6 +11,7 @@ from ledger.cli.key import key
 from ledger.cli.maintain import migrate, rebuild
 from ledger.cli.read import runs, show
 from ledger.cli.system import system
+from ledger.cli.token import token
 from ledger.cli.verify import verify
 from ledger.cli.verify_bundle import verify_bundle
 
@@ -31,6 +32,7 @@ __all__ = [
     "runs",
     "show",
     "system",
+    "token",
     "verify",
     "verify_bundle",
 ]

@@ -54,6 +54,20 @@ async def test_a_backup_is_one_verified_file_with_the_same_positions_and_links(r
         assert (await reader.trace("session-1", "run-1")).answer.text == "The disk is full."
 
 
+async def test_no_token_of_a_backup_opens_what_is_restored_from_it(recorded, path, tmp_path):
+    made, bearer = await recorded.tokens.make("ops-1", ["read"])
+    session = await recorded.tokens.enter(await recorded.tokens.link(made.token_id))
+    await back_up(path, tmp_path / "b.db")
+    await recorded.tokens.revoke(made.token_id, reason="LOST")
+    await restore(tmp_path / "b.db", tmp_path / "new.db")
+    async with await Ledger.open(tmp_path / "new.db") as restored:
+        assert [one.state(0) for one in await restored.tokens.all()] == ["revoked"]
+        assert await restored.tokens.by_bearer(bearer) is None
+        assert await restored.tokens.by_session(session) is None
+        told = [(event.type, event.fields.get("reason")) for event in await restored.reader.system_events()]
+        assert told[-2:] == [("ledger.restored", None), ("token.revoked", "RESTORED")]
+
+
 async def test_a_backup_can_be_read_but_not_written(recorded, path, tmp_path):
     await back_up(path, tmp_path / "b.db")
     with pytest.raises(LedgerNotLive, match="is a backup"):

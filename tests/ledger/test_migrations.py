@@ -37,7 +37,7 @@ ADDED = {
     "0007": {"follower": ["session_id", "run_id"]},
 }
 """Columns by the migration that added them, and by table."""
-TABLES = {"erasure", "erased_run", "follower", "tile", "checkpoint"}
+TABLES = {"erasure", "erased_run", "follower", "tile", "checkpoint", "token", "sign_in"}
 """Tables that a later migration added."""
 JSON = {"orchestration_trace", "reserved", "incidents"}
 TEXT = {"currency", "price_table"}

@@ -82,6 +82,18 @@ async def test_what_was_restored_is_whole_and_can_be_read_but_not_written(restor
     assert "run `tachograph adopt`" in {fact.name: fact.advice for fact in await examine(restored)}["standing"]
 
 
+async def test_no_token_of_a_dump_opens_what_is_adopted(source, postgres_server):
+    ledger, name = source
+    _, bearer = await ledger.tokens.make("ops-1", ["read"])
+    restored = postgres_server.restore(postgres_server.dump(name))
+    await adopt(postgres_server.url(restored))
+    async with await Ledger.open(postgres_server.url(restored)) as adopted:
+        assert await adopted.tokens.by_bearer(bearer) is None
+        assert await adopted.tokens.are_any()
+    assert await ledger.tokens.by_bearer(bearer) is not None
+    postgres_server.drop_database(restored)
+
+
 async def test_what_is_adopted_goes_on_by_itself_without_what_was_erased_since(source, restored, erasures):
     before = rows(restored, LOG + " ORDER BY leaf_index")
     report = await adopt(restored, erasures=ErasureList(erasures))

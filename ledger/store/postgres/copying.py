@@ -34,6 +34,8 @@ AS_THEY_ARE = (
     schema.erasure,
     schema.erased_run,
     schema.follower,
+    schema.token,
+    schema.sign_in,
     schema.tile,
     schema.checkpoint,
     *PROJECTIONS,

@@ -30,6 +30,7 @@ from ledger.store.postgres.rebuilding import rebuild
 from ledger.store.postgres.recovering import Recoverer
 from ledger.store.postgres.requests import PostgresRequests
 from ledger.store.postgres.sequencing import Sequencer
+from ledger.store.postgres.tokens import PostgresTokens
 from ledger.store.postgres.tree import PostgresTree
 from ledger.store.postgres.writer import PostgresWriter
 
@@ -51,6 +52,7 @@ class PostgresEngine:
     erasing: PostgresErasing
     follower_places: PostgresFollowers
     tree: PostgresTree
+    tokens: PostgresTokens
     process_id: int
 
     def recover(self) -> Recovery:
@@ -72,6 +74,7 @@ class PostgresEngine:
         await self.requests.stop()
         await self.follower_places.stop()
         await self.tree.stop()
+        await self.tokens.stop()
         await self.recoverer.stop()
         await self.sequencer.stop()
         await self.heart.stop()
@@ -108,8 +111,8 @@ def open_postgres(
         reader = LedgerReader(PostgresReads(place, READS_MAX), clock)
         erasing = PostgresErasing(place, appends, thread, clock)
         parts = (place, thread, heart, recoverer, requests, sequencer, writer, reader, erasing, followers)
-        tree = PostgresTree(place, thread)
-        engine = PostgresEngine(*parts, tree, os.getpid())
+        tree, tokens = PostgresTree(place, thread), PostgresTokens(place, appends, thread, clock)
+        engine = PostgresEngine(*parts, tree, tokens, os.getpid())
         undo.pop_all()
         undo.callback(engine.close)
         try:

@@ -6,7 +6,6 @@ Clean are the tables: what is in archived logs, replicas and backups of the serv
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -23,6 +22,7 @@ from ledger.loop_thread import LoopThread
 from ledger.store import erasing_statements as sql
 from ledger.store.postgres.appends import Appends
 from ledger.store.postgres.faults import FAULTS, unavailable
+from ledger.store.postgres.named import numbered
 from ledger.store.postgres.place import PostgresPlace
 from ledger.store.postgres.turns import Turns
 
@@ -45,8 +45,6 @@ before it and not ended, in whatever database and also prepared, or a replica ma
 SIZE = "SELECT pg_total_relation_size('content')"
 REWRITE = "VACUUM (FULL) content"
 PATIENT = {"statement_timeout": "0", "plan_cache_mode": "auto"}
-
-_NAMED = re.compile(r"(?<!:):([a-z_]+)")
 
 
 class _Changed(Exception):
@@ -194,8 +192,8 @@ class PostgresErasing:
         return await self._turns.do(partial(self._fetch, statement, values))
 
     async def _fetch(self, statement: str, values: dict[str, Any]) -> list[Any]:
-        numbered, given = _numbered(statement, values)
-        return await (await self._turns.connection()).fetch(numbered, *given)
+        text, given = numbered(statement, values)
+        return await (await self._turns.connection()).fetch(text, *given)
 
     async def _change(self, statement: str, values: dict[str, Any]) -> None:
         await _execute(statement, values, await self._turns.connection())
@@ -214,24 +212,12 @@ async def _rewrite(place: PostgresPlace) -> None:
 
 
 async def _execute(statement: str, values: dict[str, Any], connection: Connection) -> None:
-    numbered, given = _numbered(statement, values)
-    await connection.execute(numbered, *given)
+    text, given = numbered(statement, values)
+    await connection.execute(text, *given)
 
 
 async def _forget(statement: str, values: dict[str, Any], connection: Connection) -> None:
     """Delete that one row; if it is gone, somebody else has said what was to be said."""
-    numbered, given = _numbered(statement, values)
-    if await connection.execute(numbered, *given) != "DELETE 1":
+    text, given = numbered(statement, values)
+    if await connection.execute(text, *given) != "DELETE 1":
         raise _Changed
-
-
-def _numbered(statement: str, values: dict[str, Any]) -> tuple[str, list[Any]]:
-    """The statement with its parameters as this database numbers them."""
-    names: list[str] = []
-
-    def number(match: re.Match[str]) -> str:
-        if match[1] not in names:
-            names.append(match[1])
-        return f"${names.index(match[1]) + 1}"
-
-    return _NAMED.sub(number, statement), [values[name] for name in names]

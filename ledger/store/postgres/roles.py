@@ -27,6 +27,8 @@ REPLACE = (
     "erasure",
     "erased_run",
     "follower",
+    "token",
+    "sign_in",
 )
 
 QUOTE = "SELECT quote_ident($1), quote_ident(current_schema())"
