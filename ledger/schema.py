@@ -25,6 +25,11 @@ STREAM_IDENTITY = (
 )
 
 
+def _by_name(name: str) -> sa.Index:
+    """Of runs that have such a name, in the order of their list."""
+    return sa.Index(f"diagnosis_run_by_{name}", name, "created_us", "run_id", **only_where(f"{name} IS NOT NULL"))
+
+
 def _of_a_run(*run_id_columns: str) -> sa.ForeignKeyConstraint:
     return sa.ForeignKeyConstraint(run_id_columns, ["stream.run_id", "stream.session_id"])
 
@@ -154,6 +159,7 @@ chat_session = sa.Table(
     required("message_pair_count", Int),
     sa.Column("ttl_us", Int),
     sa.Column("expires_us", Int),
+    sa.Index("chat_session_by_activity", "last_active_us", "session_id"),
 )
 
 diagnosis_run = sa.Table(
@@ -202,6 +208,7 @@ diagnosis_run = sa.Table(
     _of_a_run("run_id", "session_id"),
     sa.Index("diagnosis_run_by_session", "session_id", "created_us", "run_id"),
     sa.Index("diagnosis_run_by_time", "created_us", "run_id"),
+    *map(_by_name, ("agent", "actor", "environment")),
 )
 
 agent_step = sa.Table(

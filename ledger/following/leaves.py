@@ -15,7 +15,7 @@ from harness.ids import check_id, run_stream, session_stream
 from ledger.reading import views
 from ledger.reading.query import EVENT_COLUMNS
 from ledger.records import RecordedEvent
-from ledger.schema import Int, diagnosis_run, event
+from ledger.schema import Int, diagnosis_run, event, stream
 
 RUN_PREFIX = sa.literal(run_stream(""))
 SESSION_PREFIX = sa.literal(session_stream(""))
@@ -78,6 +78,13 @@ class LeafQueries:
         after, until = sa.bindparam("after", type_=Int), sa.bindparam("until", type_=Int)
         limit = sa.bindparam("limit", type_=sa.Integer)
         self.last = sa.select(sa.func.max(column) - offset)
+        self.heads = (
+            sa.select(event.c.stream_id, column - offset)
+            .select_from(
+                source.join(stream, sa.and_(stream.c.stream_id == event.c.stream_id, stream.c.head_seq == event.c.seq))
+            )
+            .where(stream.c.stream_id.in_(sa.bindparam("stream_ids", expanding=True)))
+        )
         page = sa.select((column - offset).label("leaf_index"), *EVENT_COLUMNS).select_from(source).limit(limit)
         page = page.where(column > after + offset)
         self.log = page.where(column <= until + offset).order_by(column)

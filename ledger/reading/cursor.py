@@ -1,4 +1,4 @@
-"""Cursors of run lists: opaque to whoever gets one, and checked when they come back."""
+"""Cursors of lists: opaque to whoever gets one, and checked when they come back."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from harness.ids import check_id
 from ledger.errors import InvalidCursor
 
 MAX_CURSOR_CHARS = 300
+OF_RUNS = "1"
+OF_SESSIONS = "s1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,19 +25,44 @@ class RunCursor:
 
     def encode(self) -> str:
         """The cursor as it is given out."""
-        return base64.urlsafe_b64encode(f"1:{self.created_us}:{self.run_id}".encode("ascii")).rstrip(b"=").decode()
+        return _encode(OF_RUNS, self.created_us, self.run_id)
 
     @classmethod
     def decode(cls, text: str) -> RunCursor:
         """The cursor that `text` is; `InvalidCursor` if it is none."""
-        try:
-            if len(text) > MAX_CURSOR_CHARS:
-                raise ValueError
-            padded = text.encode("ascii") + b"=" * (-len(text) % 4)
-            version, created_us, run_id = base64.b64decode(padded, altchars=b"-_", validate=True).decode().split(":", 2)
-            cursor = cls(int(created_us), check_id("run_id", run_id))
-            if version != "1" or cursor.encode() != text or abs(cursor.created_us) > MAX_SAFE_INTEGER:
-                raise ValueError
-        except (ValueError, binascii.Error, InvalidInput) as error:
-            raise InvalidCursor(text) from error
-        return cursor
+        return cls(*_decode(OF_RUNS, text))
+
+
+@dataclass(frozen=True, slots=True)
+class SessionCursor:
+    """The last session of a page; the next page holds those that were active before."""
+
+    last_active_us: int
+    session_id: str
+
+    def encode(self) -> str:
+        """The cursor as it is given out."""
+        return _encode(OF_SESSIONS, self.last_active_us, self.session_id)
+
+    @classmethod
+    def decode(cls, text: str) -> SessionCursor:
+        """The cursor that `text` is; `InvalidCursor` if it is none."""
+        return cls(*_decode(OF_SESSIONS, text))
+
+
+def _encode(kind: str, time_us: int, key: str) -> str:
+    return base64.urlsafe_b64encode(f"{kind}:{time_us}:{key}".encode("ascii")).rstrip(b"=").decode()
+
+
+def _decode(kind: str, text: str) -> tuple[int, str]:
+    try:
+        if len(text) > MAX_CURSOR_CHARS:
+            raise ValueError
+        padded = text.encode("ascii") + b"=" * (-len(text) % 4)
+        of, time_us, key = base64.b64decode(padded, altchars=b"-_", validate=True).decode().split(":", 2)
+        place = int(time_us), check_id("cursor", key)
+        if of != kind or _encode(kind, *place) != text or abs(place[0]) > MAX_SAFE_INTEGER:
+            raise ValueError
+    except (ValueError, binascii.Error, InvalidInput) as error:
+        raise InvalidCursor(text) from error
+    return place

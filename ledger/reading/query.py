@@ -38,7 +38,7 @@ _answer = content.alias("answer")
 _run_stream = stream_of_run(diagnosis_run.c.run_id)
 _case_stream = stream_of_run(case_library.c.diagnosis_id)
 
-_SUMMARY_COLUMNS = (
+SUMMARY_COLUMNS = (
     diagnosis_run.c.run_id,
     diagnosis_run.c.session_id,
     _query.c.data.label("query"),
@@ -53,7 +53,7 @@ _SUMMARY_COLUMNS = (
     diagnosis_run.c.created_us,
     diagnosis_run.c.updated_us,
 )
-_runs_with_contents = diagnosis_run.outerjoin(
+RUNS_WITH_CONTENTS = diagnosis_run.outerjoin(
     _query, sa.and_(_query.c.stream_id == _run_stream, _query.c.digest == diagnosis_run.c.query_digest)
 ).outerjoin(_answer, sa.and_(_answer.c.stream_id == _run_stream, _answer.c.digest == diagnosis_run.c.answer_digest))
 
@@ -61,7 +61,7 @@ _newest_first = (diagnosis_run.c.created_us.desc(), diagnosis_run.c.run_id.desc(
 _older = sa.tuple_(diagnosis_run.c.created_us, diagnosis_run.c.run_id) < sa.tuple_(
     sa.bindparam("created_us", type_=Int), sa.bindparam("run_id", type_=sa.Text)
 )
-_run_list = sa.select(*_SUMMARY_COLUMNS).select_from(_runs_with_contents).order_by(*_newest_first)
+_run_list = sa.select(*SUMMARY_COLUMNS).select_from(RUNS_WITH_CONTENTS).order_by(*_newest_first)
 _limit = sa.bindparam("limit", type_=sa.Integer)
 _of_session = diagnosis_run.c.session_id == sa.bindparam("session_id")
 

@@ -2,69 +2,54 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import sqlalchemy as sa
 
 from harness.clock import SystemWallClock, WallClock
-from harness.errors import InvalidInput
 from harness.events.base import MAX_SAFE_INTEGER
 from harness.ids import check_id
 from ledger.audit.signing.stored import StoredCheckpoint, StoredTree
-from ledger.errors import LedgerUnreadable, Place
+from ledger.errors import Place
 from ledger.following.following import Follower, Following, Tail
 from ledger.following.lag import Lag, read_lag
 from ledger.following.leaves import START, LeafQueries, Leaves, Wanted, last_leaf, read_leaves
 from ledger.reading import moment as reading
-from ledger.reading.cursor import RunCursor
+from ledger.reading.lists import PAGE_RUNS_MAX, Lists, check_number
 from ledger.reading.reads import Reads
+from ledger.reading.room import ReadingRoom, reads_of
 from ledger.records import (
     AgentStep,
     ChatSession,
     ContentView,
-    Page,
     RecordedEvent,
-    RunSummary,
     RunTrace,
     ToolInvocation,
     UsefulCase,
     Vitals,
 )
-from ledger.store.place import is_postgres, path_of
-from ledger.store.probe import require_current
-from ledger.store.reads import SqliteReads
 
 # Who only reads needs nothing of what verifying takes.
 if TYPE_CHECKING:
     from ledger.verifying.run_check import RunCheck
     from ledger.verifying.sharing import Verifiable
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
-PAGE_RUNS_MAX = 500
 PAGE_ROWS_MAX = 500
 PAGE_EVENTS_MAX = 5_000
-READS_MAX = 15
-"""Reads under way at once; a further one waits,"""
-WAIT_S = 30.0
-"""for so long at most."""
 
 
-class LedgerReader:
+class LedgerReader(Lists):
     """Reads a ledger while others may be writing it. Every answer is of one moment."""
 
     def __init__(self, reads: Reads, clock: WallClock) -> None:
+        super().__init__(ReadingRoom(reads), clock)
         self._reads = reads
-        self._clock = clock
-        self._is_closed = False
-        self._under_way: set[asyncio.Task[Any]] = set()
-        self._room = asyncio.Semaphore(READS_MAX)
         self._following = Following(self)
 
     @classmethod
@@ -81,72 +66,59 @@ class LedgerReader:
     async def session(self, session_id: str) -> ChatSession:
         """The session's metadata; `SessionNotFound` if there is none."""
         check_id("session_id", session_id)
-        return await self._read(reading.session, session_id, self._clock.now_us())
-
-    async def session_runs(self, session_id: str, limit: int = 50, cursor: str | None = None) -> Page[RunSummary]:
-        """The session's runs, newest first; `SessionNotFound` if there is no such session."""
-        check_id("session_id", session_id)
-        _check_number("limit", limit, 1, PAGE_RUNS_MAX)
-        after = None if cursor is None else RunCursor.decode(cursor)
-        return await self._read(reading.session_runs, session_id, limit, after, self._clock.now_us())
-
-    async def recent_runs(self, limit: int = 50, cursor: str | None = None) -> Page[RunSummary]:
-        """The runs of all sessions, newest first."""
-        _check_number("limit", limit, 1, PAGE_RUNS_MAX)
-        after = None if cursor is None else RunCursor.decode(cursor)
-        return await self._read(reading.recent_runs, limit, after)
+        return await self._room.read(reading.session, session_id, self._clock.now_us())
 
     async def cases(self, limit: int = 50) -> list[UsefulCase]:
         """The newest cases of useful feedback; none that was withdrawn, or of which query or answer was erased."""
-        _check_number("limit", limit, 1, PAGE_RUNS_MAX)
-        return await self._read(reading.cases, limit)
+        check_number("limit", limit, 1, PAGE_RUNS_MAX)
+        return await self._room.read(reading.cases, limit)
 
     async def trace(self, session_id: str, run_id: str) -> RunTrace:
         """Exactly one run (SPEC R4); `RunNotFound` for an unknown one and for another session's alike."""
-        return await self._read(reading.trace, reading.keys_of(session_id, run_id), self._clock.now_us())
+        return await self._room.read(reading.trace, reading.keys_of(session_id, run_id), self._clock.now_us())
 
     async def overview(self, session_id: str, run_id: str) -> RunTrace:
         """As `trace`, without the steps and invocations, which `steps` and `tools` give page by page."""
-        return await self._read(reading.overview, reading.keys_of(session_id, run_id), self._clock.now_us())
+        return await self._room.read(reading.overview, reading.keys_of(session_id, run_id), self._clock.now_us())
 
     async def steps(self, session_id: str, run_id: str, after_no: int = 0, limit: int = 200) -> list[AgentStep]:
         """The run's model steps after the one of that number, in order; `RunNotFound` as for `trace`."""
         keys = reading.keys_of(session_id, run_id)
-        _check_number("after_no", after_no, 0, MAX_SAFE_INTEGER)
-        _check_number("limit", limit, 1, PAGE_ROWS_MAX)
-        return await self._read(reading.steps, keys, after_no, limit)
+        check_number("after_no", after_no, 0, MAX_SAFE_INTEGER)
+        check_number("limit", limit, 1, PAGE_ROWS_MAX)
+        return await self._room.read(reading.steps, keys, after_no, limit)
 
     async def tools(self, session_id: str, run_id: str, after_no: int = 0, limit: int = 200) -> list[ToolInvocation]:
         """The run's tool invocations after the one of that number, in order; `RunNotFound` as for `trace`."""
         keys = reading.keys_of(session_id, run_id)
-        _check_number("after_no", after_no, 0, MAX_SAFE_INTEGER)
-        _check_number("limit", limit, 1, PAGE_ROWS_MAX)
-        return await self._read(reading.tools, keys, after_no, limit)
+        check_number("after_no", after_no, 0, MAX_SAFE_INTEGER)
+        check_number("limit", limit, 1, PAGE_ROWS_MAX)
+        return await self._room.read(reading.tools, keys, after_no, limit)
 
     async def status(self, session_id: str, run_id: str) -> str:
         """`RUNNING`, or how the run ended; `RunNotFound` as for `trace`."""
-        return await self._read(reading.status, reading.keys_of(session_id, run_id))
+        return await self._room.read(reading.status, reading.keys_of(session_id, run_id))
 
     async def events(self, session_id: str, run_id: str, after_seq: int = 0, limit: int = 200) -> list[RecordedEvent]:
         """The run's events after a position, in order; `RunNotFound` as for `trace`."""
         keys = reading.keys_of(session_id, run_id)
-        _check_number("after_seq", after_seq, 0, MAX_SAFE_INTEGER)
-        _check_number("limit", limit, 1, PAGE_EVENTS_MAX)
-        return await self._read(reading.events, keys, after_seq, limit)
+        check_number("after_seq", after_seq, 0, MAX_SAFE_INTEGER)
+        check_number("limit", limit, 1, PAGE_EVENTS_MAX)
+        return await self._room.read(reading.events, keys, after_seq, limit)
 
     async def contents(self, session_id: str, run_id: str, digests: Iterable[str]) -> dict[str, ContentView]:
         """Those of the run's contents that have these digests, by digest; `RunNotFound` as for `trace`."""
-        return await self._read(reading.contents, reading.keys_of(session_id, run_id), frozenset(digests))
+        return await self._room.read(reading.contents, reading.keys_of(session_id, run_id), frozenset(digests))
 
     async def salts(self, session_id: str, run_id: str, digests: Iterable[str]) -> dict[str, bytes]:
         """The salts of the digests, of those contents that were not erased; `RunNotFound` as for `trace`."""
-        return await self._read(reading.salts, reading.keys_of(session_id, run_id), frozenset(digests))
+        return await self._room.read(reading.salts, reading.keys_of(session_id, run_id), frozenset(digests))
 
     async def system_events(self, after_seq: int = 0, limit: int = 200) -> list[RecordedEvent]:
         """What was decided about the ledger itself after a position of that stream, in order (SPEC D2)."""
-        _check_number("after_seq", after_seq, 0, MAX_SAFE_INTEGER)
-        _check_number("limit", limit, 1, PAGE_EVENTS_MAX)
-        return await self._read(reading.system_events, after_seq, limit)
+        check_number("after_seq", after_seq, 0, MAX_SAFE_INTEGER)
+        check_number("limit", limit, 1, PAGE_EVENTS_MAX)
+        return await self._room.read(reading.system_events, after_seq, limit)
 
     def follow(
         self, after: int | None = None, *, run: tuple[str, str] | None = None, session: str | None = None
@@ -157,16 +129,16 @@ class LedgerReader:
         and a run id, or `session` picks out theirs. `AheadOfLog` where the log ends before `after`.
         """
         if after is not None:
-            _check_number("after", after, START, MAX_SAFE_INTEGER)
+            check_number("after", after, START, MAX_SAFE_INTEGER)
         return Follower(self._following, Wanted.of(run, session), START if after is None else after)
 
     async def last_leaf(self) -> int:
         """The place of the last event in the public order; -1 where there is none."""
-        return await self._read(last_leaf, self._reads.leaf_queries)
+        return await self._room.read(last_leaf, self._reads.leaf_queries)
 
     async def leaves(self, wanted: Wanted, after: int, limit: int) -> Leaves:
         """As `ledger.following.following.Source`: a page of the public order."""
-        return await self._read(read_leaves, self._reads.leaf_queries, wanted, after, limit)
+        return await self._room.read(read_leaves, self._reads.leaf_queries, wanted, after, limit)
 
     def tail(self) -> Tail:
         """As `ledger.following.following.Source`."""
@@ -174,7 +146,7 @@ class LedgerReader:
 
     async def vitals(self) -> Vitals:
         """What there is to count in the ledger at little cost."""
-        runs_open, lag = await self._read(self._count)
+        runs_open, lag = await self._room.read(self._count)
         waiting = lag.unsequenced
         return Vitals(
             runs_open=runs_open,
@@ -188,7 +160,7 @@ class LedgerReader:
 
     async def unsequenced(self) -> int:
         """How many events were committed and have no place in the public order yet; on a file there are none."""
-        waiting = await self._read(self._reads.unsequenced)
+        waiting = await self._room.read(self._reads.unsequenced)
         return 0 if waiting is None else waiting.count
 
     async def on_tree(self, look: Callable[[StoredTree], T]) -> T:
@@ -200,7 +172,7 @@ class LedgerReader:
 
         The queries say what the public order is.
         """
-        return await self._read(work, self._reads.leaf_queries)
+        return await self._room.read(work, self._reads.leaf_queries)
 
     async def newest_checkpoint(self) -> StoredCheckpoint | None:
         """The largest checkpoint under the origin that something was signed under last, whoever signed it."""
@@ -219,20 +191,18 @@ class LedgerReader:
 
     async def ledger_id(self) -> str:
         """The permanent id of the ledger."""
-        return await self._read(reading.ledger_id)
+        return await self._room.read(reading.ledger_id)
 
     async def erased_runs(self, after: tuple[str, int] = ("", 0), limit: int = 200) -> list[tuple[str, int, str]]:
         """Runs of which content was erased, at which position each says so, and the erasure; in order of streams."""
-        _check_number("limit", limit, 1, PAGE_EVENTS_MAX)
-        return await self._read(reading.erased_runs, after, limit)
+        check_number("limit", limit, 1, PAGE_EVENTS_MAX)
+        return await self._room.read(reading.erased_runs, after, limit)
 
     async def close(self) -> None:
         """Let go of the ledger, once the reads under way have ended; whoever reads later gets `LedgerUnreadable`."""
-        self._is_closed = True
+        self._room.shut()
         await self._following.close()
-        if self._under_way:
-            await asyncio.wait(self._under_way)
-        await self._reads.close()
+        await self._room.close()
 
     async def __aenter__(self) -> LedgerReader:
         return self
@@ -245,47 +215,3 @@ class LedgerReader:
     def _count(self, connection: sa.Connection) -> tuple[int, Lag]:
         lag = read_lag(connection, self._reads.leaf_queries, self._reads.unsequenced(connection))
         return reading.runs_open(connection), lag
-
-    async def _read(self, read: Callable[Concatenate[sa.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        if self._is_closed:
-            raise LedgerUnreadable(self._reads.place, "was closed")
-        self._reads.check()
-        # Whoever asked may be cancelled: the read goes on to its end, or its connection would be lost in mid-air.
-        task = asyncio.create_task(self._in_transaction(read, *args, **kwargs))
-        self._under_way.add(task)
-        task.add_done_callback(self._under_way.discard)
-        return await asyncio.shield(task)
-
-    async def _in_transaction(
-        self, read: Callable[Concatenate[sa.Connection, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
-        try:
-            async with asyncio.timeout(WAIT_S):
-                await self._room.acquire()
-        except TimeoutError as error:
-            raise LedgerUnreadable(self._reads.place, "is read by too many at once") from error
-        try:
-            return await self._reads.read(lambda connection: read(connection, *args, **kwargs))
-        except sa.exc.DBAPIError as error:
-            raise LedgerUnreadable(self._reads.place, f"cannot be read ({error.orig})") from error
-        except OSError as error:
-            raise LedgerUnreadable(self._reads.place, f"cannot be reached ({error})") from error
-        finally:
-            self._room.release()
-
-
-async def reads_of(url: str | Path) -> Reads:
-    """Where the ledger at that address is read, once it is known to be one."""
-    # An engine is imported only where it is used: its driver may not be installed.
-    if is_postgres(url):
-        from ledger.store.postgres.reads import open_reads
-
-        return await open_reads(str(url), READS_MAX)
-    path = path_of(url)
-    await asyncio.to_thread(require_current, path)
-    return SqliteReads(path, READS_MAX)
-
-
-def _check_number(field: str, value: object, least: int, most: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise InvalidInput(field, f"must be a whole number from {least} to {most}, not {value!r}")

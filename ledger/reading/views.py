@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
@@ -13,6 +14,7 @@ import sqlalchemy as sa
 from harness.state import OBSERVED, observed_in
 from ledger.compression import DamagedContent, unpack, unpack_beginning
 from ledger.errors import LedgerError
+from ledger.lists import RunLine
 from ledger.reading.query import PREVIEW_CHARS
 from ledger.records import (
     AgentStep,
@@ -33,6 +35,19 @@ Row = sa.RowMapping
 Fields = Sequence[Any]
 """A row whose columns are the fields of its record, in order."""
 
+LINE_FACTS = (
+    "agent",
+    "agent_version",
+    "actor",
+    "environment",
+    "outcome_reason",
+    "usage_unknown_count",
+    "currency",
+    "timeout_us",
+    "ended_us",
+    "elapsed_us",
+)
+"""What a line of a list of runs says as the run's row does."""
 CONTENTS_AT = slice(15, 18)
 """Where a step and an invocation have their contents: error, input and output."""
 
@@ -69,6 +84,25 @@ def summary_of(row: Row) -> RunSummary:
             answer = unpack_beginning(row["answer"], row["answer_encoding"])
     query, _ = _unpacked(row["query"], row["query_encoding"], row["query_bytes"])
     return _summary(row, _text(query), preview_of(answer))
+
+
+def line_of(row: Row, *, is_checkpointed: bool) -> RunLine:
+    """A line of a list of runs with all that it may show."""
+    usage: Mapping[str, int] = row["usage"]
+    return RunLine(
+        **dataclasses.asdict(summary_of(row)),
+        **{name: row[name] for name in LINE_FACTS},
+        labels=row["labels"] or {},
+        degraded=bool(row["degraded"]),
+        input_tokens=usage.get("input_tokens"),
+        output_tokens=usage.get("output_tokens"),
+        cost_micros=usage.get("cost_micros"),
+        cost_unknown_count=row["cost_unknown_count"] or 0,
+        useful=(row["feedback"] or {}).get("useful"),
+        incidents=row["incidents"] or {},
+        event_count=row["head_seq"],
+        is_checkpointed=is_checkpointed,
+    )
 
 
 def case_of(row: Row) -> UsefulCase | None:

@@ -19,7 +19,8 @@ from ledger.errors import LedgerUnreadable
 from ledger.failpoints import reached
 from ledger.following.bell import Bell
 from ledger.migrate import OPEN_TIMEOUT_S, ensure_current, lock_of
-from ledger.reading.reader import READS_MAX, LedgerReader
+from ledger.reading.reader import LedgerReader
+from ledger.reading.room import READS_MAX
 from ledger.rebuild import RebuildReport, rebuild_all
 from ledger.recovery import Recovery
 from ledger.store.batch import Batch

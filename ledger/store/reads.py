@@ -37,7 +37,7 @@ PACKED_LINKS = sa.text(
 
 
 class SqliteReads:
-    """A `ledger.reading.reader.Reads`: connections that cannot write, each opened as the file is then."""
+    """A `ledger.reading.reads.Reads`: connections that cannot write, each opened as the file is then."""
 
     leaf_queries = LeafQueries(event.c.pos, 1, event, PACKED_LINKS)
 

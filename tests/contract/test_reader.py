@@ -8,7 +8,7 @@ import pytest
 from harness.errors import InvalidInput
 from ledger import InvalidCursor, LedgerReader, LedgerUnreadable, RunNotFound, SessionNotFound
 from ledger.reading.cursor import RunCursor
-from ledger.reading.reader import READS_MAX
+from ledger.reading.room import READS_MAX
 from ledger.records import RunTrace
 from tests.ledger.scripted import ScriptedRun, seal
 
@@ -226,11 +226,11 @@ async def test_a_reader_cannot_write(recorded, database):
 
 
 async def test_more_reads_than_there_are_connections_for_is_an_error_of_ours(recorded, monkeypatch):
-    monkeypatch.setattr("ledger.reading.reader.WAIT_S", 0.01)
-    monkeypatch.setattr(recorded.reader, "_room", asyncio.Semaphore(0))
+    monkeypatch.setattr("ledger.reading.room.WAIT_S", 0.01)
+    monkeypatch.setattr(recorded.reader._room, "_seats", asyncio.Semaphore(0))
     with pytest.raises(LedgerUnreadable, match="too many"):
         await recorded.reader.recent_runs()
-    recorded.reader._room.release()
+    recorded.reader._room._seats.release()
     for _ in range(3):
         await recorded.reader.recent_runs()
 

@@ -15,7 +15,8 @@ from ledger.append.front import WriterLimits
 from ledger.errors import LedgerUnreadable
 from ledger.following.bell import Bell
 from ledger.loop_thread import LoopThread
-from ledger.reading.reader import READS_MAX, LedgerReader
+from ledger.reading.reader import LedgerReader
+from ledger.reading.room import READS_MAX
 from ledger.rebuild import RebuildReport
 from ledger.recovery import Recovery
 from ledger.store.postgres.appends import Appends

@@ -33,7 +33,7 @@ READ_ONLY = {
 
 
 class PostgresReads:
-    """A `ledger.reading.reader.Reads`."""
+    """A `ledger.reading.reads.Reads`."""
 
     def __init__(self, place: PostgresPlace, reads_max: int) -> None:
         self.place = place
