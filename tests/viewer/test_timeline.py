@@ -4,8 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from viewer.present.timeline.drawing import GROUPS_MAX, ROWS_MAX, Bar, merge, place_note, ticks, timeline
+from viewer.present.timeline.bars import Bar, merge, place_note
+from viewer.present.timeline.drawing import GROUPS_MAX, ROWS_MAX, timeline
+from viewer.present.timeline.scale import scale_of
 from viewer.present.timeline.spans import Span
+from viewer.present.timeline.ticks import ticks
+from viewer.present.timeline.window import whole_of
 
 SECOND = 1_000_000
 
@@ -105,7 +109,7 @@ def test_a_note_is_never_laid_over_another_bar_or_past_the_edge(text, x, width):
     ],
 )
 def test_ticks_are_few_and_round(length_us, labels):
-    assert [tick.label for tick in ticks(length_us)] == labels
+    assert [tick.label for tick in ticks(scale_of(whole_of(length_us)))] == labels
 
 
 def test_a_run_with_more_rows_than_a_page_carries_is_drawn_as_lanes_and_says_so():

@@ -11,7 +11,7 @@ from harness.errors import InvalidInput
 from viewer.access.routes import GuardedRoute, Right
 from viewer.http import queries
 from viewer.http.etag import run_etag
-from viewer.present.links import SEEKS, VIEWS, Seek, TraceLinks
+from viewer.present.links import IDLES, SEEKS, VIEWS, Seek, TraceLinks
 from viewer.present.trace.notices import not_found
 from viewer.present.trace.page import trace_page
 from viewer.present.trace.seal import seal
@@ -99,6 +99,9 @@ def links_of(request: Request, site: Site) -> TraceLinks:
         content=content,
         offset=queries.position(request, "offset") or 0,
         view=_one_of(request, "view", VIEWS),
+        t0=queries.position(request, "t0"),
+        t1=queries.position(request, "t1"),
+        idle=_one_of(request, "idle", IDLES),
         site=site,
     )
 

@@ -12,6 +12,8 @@ VIEWS: tuple[View, ...] = get_args(View)
 Seek = Literal["failure", "failure-before", "kind", "kind-before"]
 """What can be looked for from the event that is shown: where something went wrong; a boundary of the same kind."""
 SEEKS: tuple[Seek, ...] = get_args(Seek)
+Idle = Literal["shown"]
+IDLES: tuple[Idle, ...] = get_args(Idle)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,11 @@ class TraceLinks:
     """The list that is shown; None leaves the choice to what else the address asks for."""
     seek: Seek | None = None
     """What to look for instead of showing the page."""
+    t0: int | None = None
+    t1: int | None = None
+    """The stretch of the run that the timeline shows, in microseconds since its start; None where it is not cut."""
+    idle: Idle | None = None
+    """`shown` where the timeline does not fold idle stretches."""
     site: Site = field(default_factory=Site)
 
     @property
@@ -61,7 +68,15 @@ class TraceLinks:
     @property
     def replay_state(self) -> Mapping[str, str | int]:
         """What a form that asks for another event carries along."""
-        state = {"sessionId": self.session_id, "runId": self.run_id, "view": self.view, "content": self.content}
+        state = {
+            "sessionId": self.session_id,
+            "runId": self.run_id,
+            "view": self.view,
+            "content": self.content,
+            "t0": self.t0,
+            "t1": self.t1,
+            "idle": self.idle,
+        }
         return {name: value for name, value in state.items() if value is not None}
 
     def viewing(self, view: View) -> str:
@@ -92,6 +107,19 @@ class TraceLinks:
         """The same page with another window of a content."""
         return replace(self, content=key, offset=offset)._path(key)
 
+    def zoomed(self, t0: int, t1: int) -> str:
+        """The same page with the timeline of that stretch of the run."""
+        return replace(self, t0=t0, t1=t1)._path("timeline")
+
+    @property
+    def zoomed_out(self) -> str:
+        """The same page with the timeline of the whole run."""
+        return replace(self, t0=None, t1=None)._path("timeline")
+
+    def with_idle(self, idle: Idle | None) -> str:
+        """The same page with idle stretches of the timeline in full (`shown`) or folded (None)."""
+        return replace(self, idle=idle)._path("timeline")
+
     @property
     def verifying(self) -> str:
         """The same page, with the run checked now."""
@@ -118,6 +146,9 @@ class TraceLinks:
             "content": self.content,
             "offset": self.offset or None,
             "view": self.view,
+            "t0": self.t0,
+            "t1": self.t1,
+            "idle": self.idle,
             **more,
         }
         path = self.site.run(self.session_id, self.run_id, **state)

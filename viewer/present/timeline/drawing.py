@@ -1,52 +1,34 @@
 """The geometry of a run's timeline, in per cent of its width, so that one drawing fits a desk and a phone.
 
-Rows are grouped by the graph's node that they ran in and by the nested scope that they were charged to. A run with
+Rows are grouped by the graph's node that they ran in and by the nested scope that they were charged to. A window with
 more rows than a page can carry is drawn as lanes: one line per group, bars that would touch the same pixel merged.
 """
 
-from collections.abc import Iterable, Sequence
+from __future__ import annotations
+
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ledger.words.places import indent
+from viewer.present.timeline.bars import Bar, Note, bar_of, note_over, place_note
 from viewer.present.timeline.groups import Gathered, gather
+from viewer.present.timeline.lanes import Single, lanes_of, single_windows
+from viewer.present.timeline.marks import (
+    Break,
+    Deadline,
+    breaks,
+    deadline_of,
+    drawn_length_us,
+    own_deadline_x,
+)
+from viewer.present.timeline.scale import Scale, scale_of
 from viewer.present.timeline.scopes import Scope
 from viewer.present.timeline.spans import Kind, Span, State
+from viewer.present.timeline.ticks import Tick, ticks
+from viewer.present.timeline.window import Stretch, whole_of
 
 ROWS_MAX = 160
 GROUPS_MAX = 60
-RESOLUTION = 0.1
-"""Per cent of the width; lanes merge bars that are closer together."""
-WIDTH_MIN = 0.35
-"""Per cent; so that a short attempt can still be seen."""
-REFUSED_WIDTH = 1.1
-"""Per cent; a refusal takes no time, and still is an outline."""
-_CHAR_WIDTH = 0.95
-"""Per cent of the narrowest plot that draws notes beside bars."""
-_AT_ONCE = ("refused", "denied", "passed")
-_EDGE = 98.0
-"""Where the run's end lies; the rest is air."""
-
-
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """A rectangle: kind decides its shape, state its colour and stroke."""
-
-    x: float
-    width: float
-    kind: Kind
-    state: State
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """Words beside a bar, on the side where there is room for them, else on it."""
-
-    text: str
-    x: float
-    side: str
-    """after, before or inside; over a scope's band."""
-    full: str
-    """The words uncut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +47,12 @@ class Row:
     is_suspect: bool = False
     first_x: float | None = None
     """Where a stream's first output came."""
+    window: Stretch | None = None
+    """Of a lane: where what begins it is drawn in single rows."""
+    is_later: bool = False
+    """Whether it began after the moment that the page looks at."""
+    is_further: bool = False
+    """Whether it is a further attempt of the step above it, or the wait for one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,113 +69,127 @@ class Group:
     scope: Scope | None = None
     note: Note | None = None
     """Of a scope: its limits."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tick:
-    """A line of the grid."""
-
-    x: float
-    label: str
+    deadline_x: float | None = None
+    """Of a scope: where its own deadline lies."""
 
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
     """All of the drawing."""
 
+    scale: Scale
+    whole: Stretch
     ticks: tuple[Tick, ...]
+    breaks: tuple[Break, ...]
+    deadline: Deadline | None
     groups: tuple[Group, ...]
     cursor_x: float | None
+    after_is_dim: bool
+    """Whether what lies after the cursor has not happened yet, as the page shows it."""
     shown_count: int
     total_count: int
     lanes: bool
     kinds: tuple[str, ...]
     """The kinds and states that occur, for the legend."""
 
+    @property
+    def window(self) -> Stretch:
+        """What of the run is drawn."""
+        return self.scale.window
+
+    @property
+    def is_zoomed(self) -> bool:
+        """Whether that is not all of it."""
+        return self.window != self.whole
+
 
 def timeline(
-    spans: Sequence[Span], length_us: int, *, scopes: Sequence[Scope] = (), cursor_us: int | None = None
+    spans: Sequence[Span],
+    length_us: int,
+    *,
+    scopes: Sequence[Scope] = (),
+    cursor_us: int | None = None,
+    after_is_dim: bool = False,
+    window: Stretch | None = None,
+    idle: Sequence[Stretch] = (),
+    deadline_us: int | None = None,
 ) -> Timeline:
-    """Lay out `spans` over `length_us`, the time from the run's start to its end or to its last event so far."""
-    scale = _Scale(max(length_us, 1))
-    gathered = gather(spans, scopes)
-    lanes = len(spans) > ROWS_MAX
+    """Lay out `spans` over `length_us`, the time from the run's start to its end or to its last event so far.
+
+    Only `window` of it, if one is given; its `idle` stretches are folded.
+    """
+    whole = whole_of(drawn_length_us(length_us, deadline_us))
+    scale = scale_of(window or whole, idle)
+    inside = [span for span in spans if _is_in(scale.window, span.start_us, span.end_us)] if window else spans
+    around = [each for each in scopes if _is_in(scale.window, each.start_us, each.end_us)] if window else scopes
+    gathered = gather(inside, around)
+    lanes = len(inside) > ROWS_MAX
+    single = single_windows(spans, scale.window, ROWS_MAX) if lanes else None
+    dim_after_us = cursor_us if after_is_dim else None
     return Timeline(
-        ticks=ticks(scale.length_us),
-        groups=tuple(_group(each, scale, lanes=lanes) for each in gathered[:GROUPS_MAX]),
-        cursor_x=None if cursor_us is None else scale.x(cursor_us),
+        scale=scale,
+        whole=whole,
+        ticks=ticks(scale),
+        breaks=breaks(scale),
+        deadline=deadline_of(scale, deadline_us),
+        groups=tuple(_group(each, scale, single, dim_after_us) for each in gathered[:GROUPS_MAX]),
+        cursor_x=round(scale.x(cursor_us), 2) if cursor_us is not None and _is_drawn(scale, cursor_us) else None,
+        after_is_dim=after_is_dim,
         shown_count=sum(len(each.spans) for each in gathered[:GROUPS_MAX]),
         total_count=len(spans),
         lanes=lanes,
-        kinds=_legend(spans),
+        kinds=_legend(inside),
     )
 
 
-def ticks(length_us: int) -> tuple[Tick, ...]:
-    """Three to six round times, with their unit."""
-    step = next(step for step in _steps() if length_us / step <= 5.5)
-    scale = _Scale(max(length_us, 1))
-    return tuple(Tick(scale.x(at), _tick_label(at, step)) for at in range(0, length_us + 1, step))
+def _is_in(window: Stretch, start_us: int, end_us: int | None) -> bool:
+    return start_us <= window.end_us and (end_us is None or end_us >= window.start_us)
 
 
-@dataclass(frozen=True, slots=True)
-class _Scale:
-    length_us: int
-
-    def x(self, at_us: int) -> float:
-        return round(min(max(at_us, 0), self.length_us) / self.length_us * _EDGE, 2)
-
-    def bar(self, start_us: int, end_us: int | None, kind: Kind, state: State) -> Bar:
-        x = self.x(start_us)
-        width = (100.0 if end_us is None else self.x(end_us)) - x
-        width = max(round(width, 2), REFUSED_WIDTH if state in _AT_ONCE else WIDTH_MIN)
-        return Bar(min(x, 100.0 - width), width, kind, state)
+def _is_drawn(scale: Scale, at_us: int) -> bool:
+    """Whether a moment has its place; in the whole run, what came after its end is drawn at the end."""
+    return at_us >= scale.window.start_us and (at_us <= scale.window.end_us or scale.window.start_us == 0)
 
 
-def _group(gathered: Gathered, scale: _Scale, *, lanes: bool) -> Group:
+def _group(gathered: Gathered, scale: Scale, single: Single | None, dim_after_us: int | None) -> Group:
     scope = gathered.scope
     start_us, end_us = gathered.start_us, gathered.end_us
     return Group(
         label=gathered.label,
-        band=scale.bar(start_us, end_us, "wait", "ok"),
-        rows=_lanes(gathered.spans, scale) if lanes else tuple(_row(span, scale) for span in gathered.spans),
+        band=bar_of(scale, start_us, end_us, "wait", "ok"),
+        rows=_rows(gathered, scale, single, dim_after_us),
         depth=gathered.depth,
         scope=scope,
         is_continued=gathered.is_continued,
-        note=_over(scope.words, scale.x(start_us)) if scope is not None and scope.words else None,
+        note=note_over(scope.words, scale.x(start_us)) if scope is not None and scope.words else None,
+        deadline_x=own_deadline_x(scale, scope.start_us, scope.timeout_us) if scope is not None else None,
     )
 
 
-def _lanes(spans: Sequence[Span], scale: _Scale) -> tuple[Row, ...]:
-    rows = []
-    for kind in ("model", "tool", "guard", "wait"):
-        same = [span for span in spans if span.kind == kind]
-        if same:
-            bars = merge(scale.bar(span.start_us, span.end_us, span.kind, span.state) for span in same)
-            state: State = "failed" if any(span.state == "failed" for span in same) else same[0].state
-            name = f"{len(same):,} × {kind}"
-            start_us, ends = same[0].start_us, [span.end_us for span in same if span.end_us is not None]
-            suspect = any(span.is_suspect for span in same)
-            row = Row(name, same[0].kind, state, 1, bars, None, same[0].seq, start_us, max(ends, default=None), suspect)
-            rows.append(row)
-    return tuple(rows)
+def _rows(gathered: Gathered, scale: Scale, single: Single | None, dim_after_us: int | None) -> tuple[Row, ...]:
+    if single is None:
+        return tuple(_row(span, scale, dim_after_us) for span in gathered.spans)
+    return tuple(
+        Row(
+            label=lane.label,
+            kind=lane.kind,
+            state=lane.state,
+            depth=1,
+            bars=lane.bars,
+            note=None,
+            seq=lane.seq,
+            start_us=lane.start_us,
+            end_us=lane.end_us,
+            is_suspect=lane.is_suspect,
+            window=lane.window,
+            is_later=dim_after_us is not None and lane.start_us > dim_after_us,
+        )
+        for lane in lanes_of(gathered.spans, scale, single)
+    )
 
 
-def merge(bars: Iterable[Bar]) -> tuple[Bar, ...]:
-    """Bars that nearly touch become one; a failure or a refusal in it colours it."""
-    out: list[Bar] = []
-    for bar in sorted(bars, key=lambda each: each.x):
-        last = out[-1] if out else None
-        if last is None or bar.x > last.x + last.width + RESOLUTION:
-            out.append(bar)
-            continue
-        state = bar.state if bar.state in ("failed", "refused") else last.state
-        out[-1] = Bar(last.x, round(max(last.x + last.width, bar.x + bar.width) - last.x, 2), last.kind, state)
-    return tuple(out)
-
-
-def _row(span: Span, scale: _Scale) -> Row:
-    bar = scale.bar(span.start_us, span.end_us, span.kind, span.state)
+def _row(span: Span, scale: Scale, dim_after_us: int | None) -> Row:
+    bar = bar_of(scale, span.start_us, span.end_us, span.kind, span.state)
     return Row(
         label=f"model · {span.name}" if span.kind == "model" else span.name,
         kind=span.kind,
@@ -199,31 +201,16 @@ def _row(span: Span, scale: _Scale) -> Row:
         start_us=span.start_us,
         end_us=span.end_us,
         is_suspect=span.is_suspect,
-        first_x=None if span.first_us is None else scale.x(span.first_us),
+        first_x=_first_x(span, scale),
+        is_later=dim_after_us is not None and span.start_us > dim_after_us,
+        is_further=span.kind == "wait" or span.attempt > 1,
     )
 
 
-def _over(text: str, x: float) -> Note:
-    """Words over a thin band, from where it begins, or so far left that they fit."""
-    room = int(100 / _CHAR_WIDTH) - 1
-    shown = text if len(text) <= room else text[: room - 1].rstrip() + "…"
-    return Note(shown, round(max(min(x, 99 - len(shown) * _CHAR_WIDTH), 0.0), 2), "over", text)
-
-
-def place_note(text: str, bar: Bar) -> Note:
-    """After the bar if it fits there, else before it, else on it."""
-    needed = len(text) * _CHAR_WIDTH + 1
-    if bar.x + bar.width + needed <= 100:
-        return Note(text, round(bar.x + bar.width, 2), "after", text)
-    if bar.x >= needed:
-        return Note(text, bar.x, "before", text)
-    if bar.width >= needed:
-        return Note(text, bar.x, "inside", text)
-    # No side has room: the side with more of it, and the words are cut by the edge rather than laid over the bar.
-    after = 100 - bar.x - bar.width >= bar.x
-    room = (100 - bar.x - bar.width if after else bar.x) / _CHAR_WIDTH - 1
-    cut = text[: max(int(room) - 1, 1)].rstrip() + "…"
-    return Note(cut, round(bar.x + bar.width, 2) if after else bar.x, "after" if after else "before", text)
+def _first_x(span: Span, scale: Scale) -> float | None:
+    if span.first_us is None or not scale.window.holds(span.first_us):
+        return None
+    return round(scale.x(span.first_us), 2)
 
 
 def _legend(spans: Sequence[Span]) -> tuple[str, ...]:
@@ -231,27 +218,3 @@ def _legend(spans: Sequence[Span]) -> tuple[str, ...]:
     present |= {"suspect"} if any(span.is_suspect for span in spans) else set()
     order = ("model", "tool", "guard", "wait", "failed", "refused", "denied", "running", "abandoned", "late", "suspect")
     return tuple(word for word in order if word in present)
-
-
-def _steps() -> Iterable[int]:
-    for power in range(8):
-        for factor in (1, 2, 5):
-            if (step := factor * 10**power) < 60_000_000:
-                yield step
-    for seconds in (60, 120, 300, 600, 1_800):
-        yield seconds * 1_000_000
-    hours = 1
-    while True:
-        yield hours * 3_600_000_000
-        hours *= 2
-
-
-def _tick_label(at_us: int, step_us: int) -> str:
-    if at_us == 0:
-        return "0 s"
-    for unit_us, unit in ((3_600_000_000, "h"), (60_000_000, "min"), (1_000_000, "s")):
-        if step_us >= unit_us:
-            return f"{at_us // unit_us:,} {unit}"
-    if step_us >= 100_000:
-        return f"{at_us / 1_000_000:.1f} s"
-    return f"{at_us // 1_000:,} ms" if step_us >= 1_000 else f"{at_us:,} µs"

@@ -9,14 +9,13 @@ from ledger.words.format import money
 from ledger.words.text import shorten
 from viewer.present.content import Block
 from viewer.present.links import TraceLinks, View
-from viewer.present.timeline.drawing import Timeline, timeline
 from viewer.present.timeline.scopes import scopes_of
-from viewer.present.timeline.spans import spans_of, spans_of_rows
 from viewer.present.trace import rows
 from viewer.present.trace.gauges import Gauge, gauges
 from viewer.present.trace.graph import Graph, Transition, graph
 from viewer.present.trace.judgements import Judgement, judgements
 from viewer.present.trace.notices import notices
+from viewer.present.trace.over_time import OverTime, over_time
 from viewer.present.trace.replay import ReplayBar, replay_bar
 from viewer.present.trace.verdict import Verdict, verdict
 from viewer.reading.replays import Place
@@ -40,7 +39,7 @@ class TracePage:
     cost: str
     """What it cost, where no gauge says so."""
     gauges: tuple[Gauge, ...]
-    timeline: Timeline
+    over_time: OverTime
     transitions: Sequence[Transition]
     transition_count: int
     graph: Graph | None
@@ -84,7 +83,7 @@ def trace_page(reading: RunReading, links: TraceLinks, told: str = "") -> TraceP
         models=models_of(trace.agent_steps),
         cost=cost_of(run),
         gauges=gauges(run, elapsed_us),
-        timeline=timeline_of(reading),
+        over_time=over_time(reading, links, _elapsed_us(reading.whole.run, reading.events)),
         transitions=transitions[:TRANSITIONS_LISTED],
         transition_count=len(transitions),
         graph=graph(transitions),
@@ -99,18 +98,6 @@ def trace_page(reading: RunReading, links: TraceLinks, told: str = "") -> TraceP
         replay=replay_bar(reading, links),
         judgements=judgements(trace.feedback, trace.self_evaluation),
     )
-
-
-def timeline_of(reading: RunReading) -> Timeline:
-    """The whole run over time, also where the page shows it as it was at one of its events."""
-    whole = reading.whole
-    if reading.complete:
-        spans = spans_of(reading.events, whole.tool_invocations, whole.agent_steps)
-    else:
-        spans = spans_of_rows(whole.agent_steps, whole.tool_invocations)
-    scopes = scopes_of(reading.events) if reading.complete else []
-    cursor_us = reading.selected.elapsed_us if reading.selected else None
-    return timeline(spans, _elapsed_us(whole.run, reading.events), scopes=scopes, cursor_us=cursor_us)
 
 
 def lasted_us(reading: RunReading) -> int:
