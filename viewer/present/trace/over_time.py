@@ -56,7 +56,7 @@ def over_time(reading: RunReading, links: TraceLinks, length_us: int) -> OverTim
         length_us,
         scopes=scopes_of(reading.events) if reading.complete else (),
         cursor_us=cursor_us,
-        after_is_dim=reading.place is not None,
+        after_is_dim=reading.trace.run.event_count < reading.whole.run.event_count,
         window=window,
         idle=() if links.idle == "shown" else idle,
         deadline_us=deadline_us,
