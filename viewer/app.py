@@ -31,6 +31,7 @@ from viewer.reading import Reader
 from viewer.rendering import Renderer
 from viewer.site import Site
 from viewer.stylesheet import Stylesheet
+from viewer.theme import ThemePages
 
 Lifespan = Callable[[Starlette], AbstractAsyncContextManager[Any]]
 
@@ -67,6 +68,7 @@ def create_app(
             *RunPages(reader, renderer).routes,
             *TracePages(reader, renderer).routes,
             *style.routes,
+            *ThemePages(renderer.site).routes,
             Mount("/static", StaticFiles(packages=[("viewer", "static")]), name="static"),
         ],
         middleware=[

@@ -17,6 +17,7 @@ from viewer.present.trace.gauges import columns
 from viewer.present.trace.verdict import TONES, pill
 from viewer.sections import SECTIONS
 from viewer.site import Site
+from viewer.theme import CHOICES, theme_of
 
 
 class Renderer:
@@ -55,6 +56,7 @@ class Renderer:
         self.environment.globals.update(
             site=site,
             sections=SECTIONS,
+            themes=CHOICES,
             style_version=style_version,
             gauge_columns=columns,
             tone=lambda status: TONES.get(status, "bad"),
@@ -62,8 +64,15 @@ class Renderer:
 
     def page(self, request: Request, name: str, context: Mapping[str, Any], *, status: int = 200) -> HTMLResponse:
         """A whole page, for whoever asks."""
-        text = self.environment.get_template(name).render({"request": request, **context})
+        shared = {"request": request, "theme": theme_of(request), "address": self._address(request, status)}
+        text = self.environment.get_template(name).render({**shared, **context})
         return HTMLResponse(text, status, headers={"Cache-Control": "no-store"})
+
+    def _address(self, request: Request, status: int) -> str:
+        """Of the page itself; of what was not found it says nothing, so that all of it looks alike."""
+        if status != 200:
+            return self.site.home()
+        return f"{request.url.path}{'?' + request.url.query if request.url.query else ''}"
 
 
 def _finalize(value: object) -> object:

@@ -1,6 +1,4 @@
-"""The parts of the site that every page's header leads to; a part that is new is added to `SECTIONS`."""
-
-from __future__ import annotations
+"""The parts of the viewer that every page leads to."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,11 +8,13 @@ from viewer.site import Site
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of the site."""
+    """An entry of the head of every page; a template says where it stands by `{% set here = NAME %}`."""
 
     name: str
-    """In English, as the catalogue of translations has it."""
+    title: str
+    key: str
+    """After `g`, on the keyboard."""
     address: Callable[[Site], str]
 
 
-SECTIONS: tuple[Section, ...] = (Section("Runs", Site.home),)
+SECTIONS = (Section("home", "Home", "h", Site.home),)

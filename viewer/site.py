@@ -18,6 +18,18 @@ class Site:
         """A file of the viewer's own."""
         return f"{self.root}/static/{name}"
 
+    def runs(self, **query: str | int | None) -> str:
+        """The runs of all sessions that a filter lets through."""
+        return self._path("/runs", query)
+
+    def sessions(self, **query: str | int | None) -> str:
+        """All sessions."""
+        return self._path("/sessions", query)
+
+    def theme(self) -> str:
+        """Where a choice of colours is sent to."""
+        return f"{self.root}/theme"
+
     def session(self, session_id: str, **query: str | int | None) -> str:
         """A session's runs."""
         return self._path(f"/sessions/{session_id}", query)

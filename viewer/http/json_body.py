@@ -33,7 +33,7 @@ class MalformedJson(BadBody):
 
 
 class UnsupportedMediaType(BadBody):
-    """The body is not declared as JSON; so a page of another origin cannot send it without asking first."""
+    """The body is not declared as what is taken; so a page of another origin cannot send it without asking first."""
 
     code = "unsupported_media_type"
     status = 415
@@ -73,19 +73,28 @@ Body = TypeVar("Body", bound=JsonBody)
 
 async def read_body(request: Request, shape: type[Body], *, may_be_empty: bool = False) -> Body:
     """The body in its shape; `BadBody` or `InvalidInput` says what is wrong. An empty one stands for `{}` if it may."""
+    data = await read_bytes(request)
+    if may_be_empty and not data:
+        return _shaped({}, shape)
+    require_media_type(request, "application/json")
+    return _shaped(_parsed(data), shape)
+
+
+def require_media_type(request: Request, media_type: str) -> None:
+    """`UnsupportedMediaType` for a body that is declared as anything else."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != media_type:
+        raise UnsupportedMediaType(f"send the body as {media_type}")
+
+
+async def read_bytes(request: Request) -> bytes:
+    """The body as it is, within its bounds; `BadBody` for one that is too long, too slow or cut off."""
     try:
         async with asyncio.timeout(BODY_TIMEOUT_S):
-            data = await _read(request)
+            return await _read(request)
     except TimeoutError:
         raise BodyTooSlow(f"the body did not come to its end within {BODY_TIMEOUT_S:.0f} s") from None
     except ClientDisconnect:
         raise BodyCutOff("the client left while it sent") from None
-    if may_be_empty and not data:
-        return _shaped({}, shape)
-    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if content_type != "application/json":
-        raise UnsupportedMediaType("send the body as application/json")
-    return _shaped(_parsed(data), shape)
 
 
 async def _read(request: Request) -> bytes:

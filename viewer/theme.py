@@ -1,0 +1,56 @@
+"""Light or dark: by the reader's preference, unless the reader has chosen here."""
+
+from typing import Literal, get_args
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from harness.errors import InvalidInput
+from viewer.access.routes import GuardedRoute
+from viewer.http.form import read_form
+from viewer.site import Site
+
+Theme = Literal["light", "dark"]
+COOKIE = "tachograph_theme"
+KEPT_S = 365 * 86_400
+CHOICES = (("", "As the system"), ("light", "Light"), ("dark", "Dark"))
+"""What is sent, and its name; the first forgets what was chosen."""
+
+
+def theme_of(request: Request) -> Theme | None:
+    """What the reader chose; None leaves it to the browser."""
+    return next((theme for theme in get_args(Theme) if request.cookies.get(COOKIE) == theme), None)
+
+
+class ThemePages:
+    """Where the choice is kept: in a cookie that says nothing else."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+
+    @property
+    def routes(self) -> list[GuardedRoute]:
+        return [GuardedRoute("/theme", self.choose, needs=None, methods=["POST"])]
+
+    async def choose(self, request: Request) -> Response:
+        """Keep it, and lead back to the page it was chosen on."""
+        form = await read_form(request)
+        chosen = form.get("theme", "")
+        if chosen not in dict(CHOICES):
+            raise InvalidInput("theme", "must be light, dark or nothing")
+        answer = RedirectResponse(self._back(form.get("back", "")), 303)
+        path = self.site.home()
+        if chosen:
+            answer.set_cookie(COOKIE, chosen, max_age=KEPT_S, path=path, httponly=True, samesite="strict")
+        else:
+            answer.delete_cookie(COOKIE, path=path, httponly=True, samesite="strict")
+        return answer
+
+    def _back(self, address: str) -> str:
+        """The page, if it is one of ours: nobody is led elsewhere."""
+        home = self.site.home()
+        inside = address.removeprefix(home)
+        is_ours = (
+            inside != address and not inside.startswith(("/", "\\")) and address.isascii() and address.isprintable()
+        )
+        return address if is_ours else home
