@@ -17,6 +17,7 @@ from harness.errors import HarnessError
 from ledger.errors import LedgerError
 from viewer.api.live import Live
 from viewer.api.parts import Parts
+from viewer.api.runs import RunLists
 from viewer.api.traces import Api
 from viewer.api.writing import ReadOnly, Writer, Writing
 from viewer.http import wrapper
@@ -63,6 +64,7 @@ def create_app(
             *ComparePages(reader, renderer).routes,
             *Api(reader).routes,
             *Parts(reader).routes,
+            *RunLists(reader).routes,
             *Live(reader).routes,
             *Writing(writer).routes,
             *RunPages(reader, renderer).routes,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import click
 
@@ -16,6 +17,7 @@ from ledger.cli.common import (
     span,
     table,
 )
+from ledger.cli.filtering import filter_of, filter_options
 from ledger.reading.reader import LedgerReader
 from ledger.records import RunTrace
 from ledger.words.format import instant
@@ -26,18 +28,18 @@ PREVIEW_WIDTH = 100
 
 @click.command()
 @db_option
-@click.option("--session", "session_id", help="Only the runs of this session.")
+@filter_options
 @click.option("--limit", default=20, show_default=True, help="How many.")
 @click.option("--cursor", help="Where the next page begins, as the last one said.")
 @json_option
 @command
-async def runs(db: str, session_id: str | None, limit: int, cursor: str | None, as_json: bool) -> None:
-    """List runs, newest first."""
+async def runs(db: str, limit: int, cursor: str | None, as_json: bool, **conditions: Any) -> None:
+    """List runs, newest first: those of which all that is asked for holds."""
+    wanted = filter_of(conditions)
     async with await LedgerReader.open(db) as reader:
-        if session_id is None:
-            page = await reader.recent_runs(limit, cursor)
-        else:
-            page = await reader.session_runs(session_id, limit, cursor)
+        page = await reader.runs(wanted, limit, cursor)
+        if wanted.session_id is not None and not page.rows:
+            await reader.session(wanted.session_id)
     if as_json:
         print_json(page)
         return
@@ -55,6 +57,8 @@ async def runs(db: str, session_id: str | None, limit: int, cursor: str | None, 
         for run in page.rows
     ]
     click.echo(table([heading, *rows]) if rows else "no runs")
+    if page.is_cut:
+        click.echo("the search stopped at its bound; there may be more that fit")
     if page.next_cursor:
         click.echo(f"more: --cursor {page.next_cursor}")
 

@@ -129,7 +129,7 @@ def test_what_is_only_reserved_is_drawn_apart_from_what_was_used(watch):  # H4
 def test_a_long_answer_opens_to_its_end_without_javascript(watch, reader):
     run = FakeRun("s-long", "run-long", "q", dict(LIMITS)).start()
     run.answer = content("a line of it\n" * 100)
-    reader.runs["s-long", "run-long"] = run
+    reader.held["s-long", "run-long"] = run
     page = watch(viewport=WIDE, java_script_enabled=False).open("/trace?sessionId=s-long&runId=run-long")
     answer = page.locator("#answer .text")
     before = answer.bounding_box()["height"]

@@ -1,12 +1,12 @@
 """A reader over runs held in memory, with the methods and errors of `ledger.LedgerReader`."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from ledger.audit.signing.stored import StoredCheckpoint
-from ledger.errors import InvalidCursor, LedgerError, LedgerUnreadable, RunNotFound, SessionNotFound
+from ledger.errors import LedgerError, LedgerUnreadable, RunNotFound, SessionNotFound
 from ledger.records import (
     AgentStep,
     ChatSession,
@@ -18,14 +18,15 @@ from ledger.records import (
     ToolInvocation,
 )
 from ledger.verifying import RunCheck
+from tests.viewer.fake_lists import FakeLists, page_of
 from tests.viewer.fake_run import START_US, FakeRun
 
 
-class FakeReader:
+class FakeReader(FakeLists):
     """Newest runs first; a cursor is the number of rows to skip."""
 
     def __init__(self, runs: Iterable[FakeRun] = (), empty_sessions: Iterable[str] = ()) -> None:
-        self.runs = {(run.session_id, run.run_id): run for run in runs}
+        self.held = {(run.session_id, run.run_id): run for run in runs}
         self.empty_sessions = set(empty_sessions)
         self.fails: Exception | None = None
         """Raised by every method, where set."""
@@ -35,7 +36,7 @@ class FakeReader:
 
     async def session(self, session_id: str) -> ChatSession:
         self._check()
-        for (owner, _), run in self.runs.items():
+        for (owner, _), run in self.held.items():
             if owner == session_id:
                 return run.trace().chat_session
         if session_id in self.empty_sessions:
@@ -44,11 +45,11 @@ class FakeReader:
 
     async def session_runs(self, session_id: str, limit: int = 50, cursor: str | None = None) -> Page[RunSummary]:
         await self.session(session_id)
-        return self._page([run for (owner, _), run in self.runs.items() if owner == session_id], limit, cursor)
+        return self._page([run for (owner, _), run in self.held.items() if owner == session_id], limit, cursor)
 
     async def recent_runs(self, limit: int = 50, cursor: str | None = None) -> Page[RunSummary]:
         self._check()
-        return self._page(list(self.runs.values()), limit, cursor)
+        return self._page(list(self.held.values()), limit, cursor)
 
     async def trace(self, session_id: str, run_id: str) -> RunTrace:
         trace = self._run(session_id, run_id).trace()
@@ -92,18 +93,21 @@ class FakeReader:
 
     def _run(self, session_id: str, run_id: str) -> FakeRun:
         self._check()
-        run = self.runs.get((session_id, run_id))
+        run = self.held.get((session_id, run_id))
         if run is None:
             raise RunNotFound(session_id, run_id)
         return run
 
     def _page(self, runs: list[FakeRun], limit: int, cursor: str | None) -> Page[RunSummary]:
-        if cursor is not None and not cursor.isdigit():
-            raise InvalidCursor(cursor)
-        skipped = int(cursor or 0)
-        newest = sorted(runs, key=lambda run: run.started_us, reverse=True)[skipped:]
-        rows = tuple(run.trace().run.summary for run in newest[:limit])
-        return Page(rows, str(skipped + limit) if len(newest) > limit else None)
+        newest = sorted(runs, key=lambda run: run.started_us, reverse=True)
+        return Page(*page_of([run.trace().run.summary for run in newest], limit, cursor))
+
+    def _held(self) -> Sequence[FakeRun]:
+        self._check()
+        return list(self.held.values())
+
+    def _session_ids(self) -> Sequence[str]:
+        return sorted({owner for owner, _ in self.held} | self.empty_sessions)
 
     def _check(self) -> None:
         if self.fails is not None:

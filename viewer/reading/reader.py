@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from ledger.audit.signing.stored import StoredCheckpoint
+from ledger.lists import RunPage, RunValues, SessionPage, Tallies
 from ledger.records import (
     AgentStep,
     ChatSession,
@@ -14,6 +15,7 @@ from ledger.records import (
     RunTrace,
     ToolInvocation,
 )
+from ledger.run_filter import RunFilter
 from ledger.verifying import RunCheck
 
 
@@ -32,6 +34,18 @@ class Reader(Protocol):
 
     async def session_runs(self, session_id: str, limit: int = ..., cursor: str | None = ...) -> Page[RunSummary]:
         """Its runs, newest first."""
+
+    async def runs(self, wanted: RunFilter = ..., limit: int = ..., cursor: str | None = ...) -> RunPage:
+        """Runs of all sessions that fit, newest first."""
+
+    async def sessions(self, limit: int = ..., cursor: str | None = ..., prefix: str | None = ...) -> SessionPage:
+        """All sessions, or those whose ids begin so, the one that was last active first."""
+
+    async def tallies(self, since_us: int = ...) -> Tallies:
+        """What the runs since then add up to by agent, and which to look at first."""
+
+    async def run_values(self) -> RunValues:
+        """What a filter of runs may be set to."""
 
     async def recent_runs(self, limit: int = ..., cursor: str | None = ...) -> Page[RunSummary]:
         """Runs of all sessions, newest first."""
