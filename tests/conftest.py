@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -13,6 +14,9 @@ from tests.servers.postgres import PostgresServer, in_thread
 
 # Before anything imports LangGraph: nothing of a run leaves the machine.
 os.environ["LANGSMITH_TRACING"] = "false"
+
+# Whatever starts the tests in the background may have Ctrl-C ignored in them, and so in all that they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The time-out is pytest's; in CI the examples are the same in every run.
 settings.register_profile("tachograph", deadline=None, derandomize="CI" in os.environ, print_blob=True)
