@@ -26,6 +26,7 @@ from viewer.http.json_body import BadBody
 from viewer.http.security import LOOPBACK_HOSTS, SecurityMiddleware
 from viewer.metrics import CountRequests, Metrics
 from viewer.pages.compare import ComparePages
+from viewer.pages.forms import RunForms
 from viewer.pages.runs import RunPages
 from viewer.pages.trace import TracePages
 from viewer.reading import Reader
@@ -56,7 +57,7 @@ def create_app(
     """
     style = Stylesheet()
     renderer = Renderer(Site(root_path), style.version)
-    tell = _Teller(renderer)
+    tell, writing = _Teller(renderer), Writing(writer)
     return Starlette(
         routes=[
             *extra_routes,
@@ -66,9 +67,10 @@ def create_app(
             *Parts(reader).routes,
             *RunLists(reader).routes,
             *Live(reader).routes,
-            *Writing(writer).routes,
+            *writing.routes,
+            *RunForms(writing, renderer.site).routes,
             *RunPages(reader, renderer).routes,
-            *TracePages(reader, renderer).routes,
+            *TracePages(reader, renderer, writing).routes,
             *style.routes,
             *ThemePages(renderer.site).routes,
             Mount("/static", StaticFiles(packages=[("viewer", "static")]), name="static"),

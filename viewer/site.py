@@ -43,6 +43,14 @@ class Site:
         """Where a form asks for a run."""
         return self._path("/trace", {})
 
+    def feedback_form(self, session_id: str, run_id: str) -> str:
+        """Takes what somebody says of the run."""
+        return self._path("/trace/feedback", {"sessionId": session_id, "runId": run_id})
+
+    def stop_form(self, session_id: str, run_id: str) -> str:
+        """Takes that somebody wants the run to stop."""
+        return self._path("/trace/stop", {"sessionId": session_id, "runId": run_id})
+
     def trace_api(self, session_id: str, run_id: str) -> str:
         """The same run as JSON."""
         return self._path(f"/api/diagnosis/{session_id}/trace", {"runId": run_id})

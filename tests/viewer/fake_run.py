@@ -103,6 +103,10 @@ class FakeRun:
         self.add(e.RunStarted, 0, limits=self.limits, timeout_us=self.timeout_us, **known)
         return self
 
+    def ask_to_stop(self, actor: str | None = None, reason: str = "USER_REQUESTED") -> None:
+        """What anybody may ask of it from outside."""
+        self.add(e.CancellationRequested, reason=reason, actor=actor)
+
     def charge(self, **amounts: int) -> None:
         for key, amount in amounts.items():
             name = f"tool:{key.removeprefix('tool_')}" if key.startswith("tool_") and key != "tool_calls" else key

@@ -50,10 +50,15 @@ class CancelBody(JsonBody):
 
 
 class Writing:
-    """The two endpoints; without a writer they refuse, and say why."""
+    """The two things that are written, and their endpoints; without a writer both are refused, with the reason."""
 
     def __init__(self, writer: Writer | None) -> None:
         self._writer = writer
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anything can be written here."""
+        return self._writer is not None
 
     @property
     def routes(self) -> list[GuardedRoute]:
@@ -66,22 +71,32 @@ class Writing:
 
     async def feedback(self, request: Request) -> Response:
         """Bind feedback to exactly that run, of which the last counts; answers with the run it was bound to."""
-        writer = self._open()
+        self._open()
         body = await read_body(request, FeedbackBody)
         keys = check_id("sessionId", body.session_id), check_id("runId", body.run_id)
-        case_id = await writer.record_feedback(*keys, useful=body.useful, comment=body.comment)
+        case_id = await self.judge(request, *keys, useful=body.useful, comment=body.comment)
         return wrapper.ok({**_ids(*keys), "useful": body.useful, "caseId": case_id})
 
     async def cancel(self, request: Request) -> Response:
         """Ask the run to stop, wherever it runs: 202, since it is its process that ends it; 409 once it has ended."""
-        writer = self._open()
+        self._open()
         keys = queries.session_in_path(request), queries.run_in_path(request)
         body = await read_body(request, CancelBody, may_be_empty=True)
         try:
-            is_new = await writer.cancel(*keys, reason=body.reason)
+            is_new = await self.stop(request, *keys, reason=body.reason)
         except AlreadyTerminated as ended:
             return wrapper.error(ended.code, str(ended), 409, {**_ids(*keys), "outcome": ended.outcome})
         return wrapper.ok({**_ids(*keys), "askedBefore": not is_new}, 202)
+
+    async def judge(
+        self, request: Request, session_id: str, run_id: str, *, useful: bool, comment: str | None
+    ) -> str | None:
+        """Record the feedback of whoever asks; the id of the run's case, if it has one."""
+        return await self._open().record_feedback(session_id, run_id, useful=useful, comment=comment)
+
+    async def stop(self, request: Request, session_id: str, run_id: str, *, reason: str = "USER_REQUESTED") -> bool:
+        """Record that whoever asks wants the run to stop; False if that was asked before."""
+        return await self._open().cancel(session_id, run_id, reason=reason)
 
     def _open(self) -> Writer:
         if self._writer is None:

@@ -9,6 +9,7 @@ from starlette.responses import RedirectResponse, Response
 
 from harness.errors import InvalidInput
 from viewer.access.routes import GuardedRoute, Right
+from viewer.api.writing import Writing
 from viewer.http import queries
 from viewer.http.etag import run_etag
 from viewer.present.links import IDLES, SEEKS, VIEWS, Seek, TraceLinks
@@ -31,10 +32,11 @@ _CONTENT_KEY = re.compile(r"answer|(step|tool)-[0-9]{1,9}-(input|output|error)")
 class TracePages:
     """HTML of one run."""
 
-    def __init__(self, reader: Reader, renderer: Renderer) -> None:
+    def __init__(self, reader: Reader, renderer: Renderer, writing: Writing) -> None:
         self.reader = reader
         self.replays = Replays(reader)
         self.renderer = renderer
+        self.writing = writing
         self.proofs = Proofs(reader)
 
     @property
@@ -56,7 +58,12 @@ class TracePages:
         run = reading.whole.run
         is_asked = queries.position(request, "verify") == 1
         proof = seal(await self.proofs.of(run, is_asked=is_asked), run, links)
-        context = {"page": trace_page(reading, links, told), "seal": proof, "etag": run_etag(reading.whole)}
+        context = {
+            "page": trace_page(reading, links, told),
+            "seal": proof,
+            "etag": run_etag(reading.whole),
+            "can_write": self.writing.is_open,
+        }
         return self.renderer.page(request, "trace.html", context)
 
     async def _read(self, links: TraceLinks) -> RunReading:

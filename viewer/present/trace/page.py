@@ -17,6 +17,7 @@ from viewer.present.trace.judgements import Judgement, judgements
 from viewer.present.trace.notices import notices
 from viewer.present.trace.over_time import OverTime, over_time
 from viewer.present.trace.replay import ReplayBar, replay_bar
+from viewer.present.trace.stopping import StopRequest, stop_request
 from viewer.present.trace.verdict import Verdict, verdict
 from viewer.reading.replays import Place
 from viewer.reading.run import RunReading
@@ -35,6 +36,8 @@ class TracePage:
     title: str
     elapsed_us: int
     verdict: Verdict
+    asked: StopRequest | None
+    """Who asked it to stop."""
     models: str
     cost: str
     """What it cost, where no gauge says so."""
@@ -70,6 +73,7 @@ def trace_page(reading: RunReading, links: TraceLinks, told: str = "") -> TraceP
     trace, run, selected = reading.trace, reading.trace.run, reading.selected
     elapsed_us = lasted_us(reading)
     transitions = transitions_of(trace, reading.past_events if reading.complete else ())
+    scopes, asked = scopes_of(reading.past_events) if reading.complete else [], stop_request(reading.past_events)
     steps, steps_paging = rows.step_rows(trace.agent_steps, links, run.currency)
     tools, tools_paging = rows.tool_rows(trace.tool_invocations, links)
     events, events_paging = rows.event_rows(reading.page, run.event_count, selected, links)
@@ -79,7 +83,8 @@ def trace_page(reading: RunReading, links: TraceLinks, told: str = "") -> TraceP
         notices=(*filter(None, [told]), *notices(reading, links)),
         title=shorten(run.summary.query or "", TITLE_CHARS_MAX) or "The question is not kept",
         elapsed_us=elapsed_us,
-        verdict=verdict(trace, transitions, elapsed_us, scopes_of(reading.past_events) if reading.complete else ()),
+        verdict=verdict(trace, transitions, elapsed_us, scopes, asked),
+        asked=asked,
         models=models_of(trace.agent_steps),
         cost=cost_of(run),
         gauges=gauges(run, elapsed_us),

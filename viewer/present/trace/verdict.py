@@ -1,5 +1,6 @@
 """The verdict in words: how a run ended, why, where it was, and what it changed. Five seconds are enough."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from viewer.present.sentence import Part, Sentence
 from viewer.present.timeline.scopes import Scope
 from viewer.present.trace.graph import Transition
 from viewer.present.trace.incidents import incidents
+from viewer.present.trace.stopping import StopRequest, told
 
 TONES = {"SUCCESS": "good", "RUNNING": "live", "CANCELLED": "quiet"}
 """Outcome to tone; every other outcome is a failure."""
@@ -31,13 +33,18 @@ class Verdict:
 
 
 def verdict(
-    trace: RunTrace, transitions: Sequence[Transition], elapsed_us: int, scopes: Iterable[Scope] = ()
+    trace: RunTrace,
+    transitions: Sequence[Transition],
+    elapsed_us: int,
+    scopes: Iterable[Scope] = (),
+    asked: StopRequest | None = None,
 ) -> Verdict:
     """Outcome and sentences for a run that lasted, or has lasted so far, `elapsed_us`."""
     run = trace.run
     status = run.summary.status
     sentences: list[Sentence] = [
         _ending(run, duration(elapsed_us), trace.answer is not None),
+        told(asked, run),
         *_circumstances(trace, transitions),
         *incidents(run, scopes),
     ]
@@ -62,7 +69,7 @@ def _ending(run: RunDetail, lasted: str, answered: bool) -> Sentence:
         return [f"Still running; its last event came {lasted} after the start."]
     if status == "SUCCESS":
         if run.degraded:
-            return [f"Answered after {lasted}, but degraded: the answer is not what a full course would have given."]
+            return [f"Answered after {lasted}, but degraded: ", *_why_degraded(run)]
         return [f"{'Answered' if answered else 'Finished'} after {lasted}."]
     if status == "BUDGET_EXHAUSTED":
         return [f"Stopped after {lasted}: ", *_over(run.refused, reason, run.currency)]
@@ -71,6 +78,16 @@ def _ending(run: RunDetail, lasted: str, answered: bool) -> Sentence:
     if status == "CANCELLED":
         return [f"Cancelled after {lasted} because {cancel(run.cancel_reason or reason or 'unknown')}."]
     return _failure(run, lasted)
+
+
+def _why_degraded(run: RunDetail) -> Sentence:
+    """What the graph gave as its reason, where it gave one."""
+    graph = run.orchestration_trace or {}
+    node, reason = graph.get("finalNode"), graph.get("terminationReason")
+    said: Sentence = ["the answer is not what a full course would have given"]
+    if node and reason:
+        return [*said, "; the graph finished in ", Part(str(node), code=True), f" ({plain(str(reason))})."]
+    return [*said, "."]
 
 
 def _failure(run: RunDetail, lasted: str) -> Sentence:
@@ -152,10 +169,11 @@ def changes(tools: Sequence[ToolInvocation], *, running: bool = False) -> Senten
     unknown = f"{some(undeclared, 'tool call').capitalize()} did not declare whether {they}." if undeclared else ""
     if not writes:
         return [unknown] if unknown else [f"It changed nothing{so_far}: every tool call was declared a read."]
-    names = dict.fromkeys(tool.tool_name for tool in writes)
+    names = Counter(tool.tool_name for tool in writes)
     sentence: Sentence = [f"It made {some(len(writes), 'write')}{so_far}: "]
-    for index, name in enumerate(list(names)[:4]):
-        sentence += [", " if index else "", Part(name, code=True)]
+    for index, (name, times) in enumerate(list(names.items())[:4]):
+        number = f" ({count(times)})" if times > 1 and len(names) > 1 else ""
+        sentence += [", " if index else "", Part(name, code=True), number]
     sentence.append(f" and {len(names) - 4} more tools" if len(names) > 4 else "")
     unfinished = sum(tool.status not in ("SUCCESS", "RUNNING") for tool in writes)
     sentence.append(f"; {unfinished} of them did not succeed." if unfinished else ".")

@@ -103,6 +103,9 @@ class LiveRun extends HTMLElement {
     for (const details of document.querySelectorAll("main li[id] > details[open]")) {
       fresh.getElementById(details.parentElement.id)?.querySelector("details")?.setAttribute("open", "");
     }
+    for (const details of document.querySelectorAll("main details[id][open]")) {
+      fresh.getElementById(details.id)?.setAttribute("open", "");
+    }
     const main = fresh.querySelector("main");
     addLocalTimes(main);
     document.title = fresh.title;
