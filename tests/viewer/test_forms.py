@@ -78,7 +78,7 @@ def test_a_form_on_a_page_of_another_origin_is_refused(viewer, path):
 
 def test_a_server_that_only_reads_shows_no_form_and_takes_none():
     with client_of(FakeReader([budget_run(), running_run()])) as client:
-        assert 'method="post"' not in client.get(PAGE).text
+        assert "/trace/feedback" not in client.get(PAGE).text
         assert "Stop this run" not in client.get("/trace?sessionId=s-43&runId=run-live").text
         answer = client.post("/trace/stop?sessionId=s-43&runId=run-live", data=CONFIRMED)
         assert (answer.status_code, "only reads its ledger" in answer.text) == (403, True)
