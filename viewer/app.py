@@ -22,7 +22,9 @@ from viewer.api.traces import Api
 from viewer.api.writing import ReadOnly, Writer, Writing
 from viewer.http import wrapper
 from viewer.http.errors import Problem, log_unexpected, problem_of
+from viewer.http.forwarded import Forwarded, TrustedProxies
 from viewer.http.json_body import BadBody
+from viewer.http.root_path import BelowRootPath, check_root_path, path_below_root
 from viewer.http.security import LOOPBACK_HOSTS, SecurityMiddleware
 from viewer.metrics import CountRequests, Metrics
 from viewer.pages.compare import ComparePages
@@ -47,18 +49,21 @@ def create_app(
     allowed_hosts: Sequence[str] = LOOPBACK_HOSTS,
     metrics: Metrics | None = None,
     root_path: str = "",
+    trusted_proxies: Sequence[str] = (),
 ) -> Starlette:
     """The viewer over `reader`, with an application's own routes before its own.
 
     `writer`, such as the open ledger, takes feedback and cancelling; without it both are refused as `read_only`.
     Only requests whose `Host` is one of `allowed_hosts` are answered: loopback's names unless more are given, `"*"`
     for any. `metrics` are served at `/metrics`, and count the requests. Errors of the harness and the ledger become the
-    wrapper in the extra routes too. `root_path` is the sub-path (`/ledger`) that a reverse proxy serves the viewer at.
+    wrapper in the extra routes too. `root_path` is the sub-path (`/ledger`) that a reverse proxy serves the viewer at,
+    and `trusted_proxies` are those (`10.0.0.1`, `10.0.0.0/8`, `unix`) whose `X-Forwarded-For`, `-Proto` and `-Host` are
+    believed.
     """
     style = Stylesheet()
     renderer = Renderer(Site(root_path), style.version)
     tell, writing = _Teller(renderer), Writing(writer)
-    return Starlette(
+    app = Starlette(
         routes=[
             *extra_routes,
             *(metrics.routes if metrics is not None else ()),
@@ -76,6 +81,8 @@ def create_app(
             Mount("/static", StaticFiles(packages=[("viewer", "static")]), name="static"),
         ],
         middleware=[
+            Middleware(Forwarded, proxies=TrustedProxies(trusted_proxies)),
+            Middleware(BelowRootPath, root_path=root_path),
             *([Middleware(CountRequests, metrics=metrics)] if metrics is not None else ()),
             Middleware(SecurityMiddleware, allowed_hosts=allowed_hosts),
             Middleware(ExceptionMiddleware, handlers={Exception: tell.unexpected}),
@@ -83,6 +90,10 @@ def create_app(
         exception_handlers=dict.fromkeys((HTTPException, HarnessError, LedgerError, BadBody, ReadOnly), tell),
         lifespan=lifespan,
     )
+    check_root_path(root_path, (getattr(route, "path", "") for route in app.routes))
+    # One page has one address; with a slash too many it is not found.
+    app.router.redirect_slashes = False
+    return app
 
 
 class _Teller:
@@ -101,7 +112,7 @@ class _Teller:
 
     def answer(self, request: Request, problem: Problem) -> Response:
         """The same problem in the form that the path stands for."""
-        if wants_json(request.url.path):
+        if wants_json(path_below_root(request.scope)):
             return wrapper.error(problem.code, problem.message, problem.status, problem.data, problem.headers)
         response = self.renderer.page(request, "error.html", {"problem": problem}, status=problem.status)
         response.headers.update(problem.headers)

@@ -1,61 +1,120 @@
-"""`tachograph serve`: the viewer over one ledger, on loopback."""
+"""`tachograph serve`: the viewer over one ledger, on loopback or on a Unix socket."""
 
 import asyncio
 import contextlib
 import ipaddress
-import os
-import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
 
 import click
-import uvicorn
+from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
 from ledger.cli.common import open_existing
+from viewer.api.writing import Writer
 from viewer.app import create_app
-from viewer.cli import NotTried, OneLine
+from viewer.cli import NotTried
+from viewer.http.forwarded import TrustedProxies
+from viewer.http.root_path import check_root_path
+from viewer.http.security import LOOPBACK_HOSTS
 from viewer.metrics import Metrics
+from viewer.reading import Reader
+from viewer.serving.server import Server, config_of
+from viewer.serving.sockets import on_file, on_port
 
 PORT_DEFAULT = 8321
-GRACEFUL_SHUTDOWN_S = 3
+HOST_DEFAULT = "127.0.0.1"
 
 
-class Server(uvicorn.Server):
-    """Says when it is ready, and ends in peace on Ctrl-C and SIGTERM instead of raising the signal again."""
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the viewer is served, and who stands before it."""
 
-    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._on_ready = on_ready
+    host: str
+    port: int
+    uds: Path | None
+    uds_group: str | None
+    root_path: str
+    allowed_hosts: tuple[str, ...]
+    trusted_proxies: tuple[str, ...]
 
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, then tell."""
-        await super().startup(sockets)
-        if self.started:
-            self._on_ready()
+    def check(self) -> None:
+        """Refuse what other machines could reach, and what cannot be meant."""
+        if self.uds is None:
+            check_loopback(self.host)
+            if self.uds_group is not None:
+                raise NotTried("--uds-group says who may open the socket of --uds, which is not given")
+        check_root_path(self.root_path)
+        TrustedProxies(self.trusted_proxies)
+
+    def app(self, reader: Reader, metrics: Metrics, writer: Writer | None = None) -> Starlette:
+        """The viewer, as it is served here."""
+        return create_app(
+            reader,
+            writer=writer,
+            metrics=metrics,
+            root_path=self.root_path,
+            allowed_hosts=self.allowed_hosts,
+            trusted_proxies=self.trusted_proxies,
+        )
 
     @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Both signals ask the server to end; a second one ends it at once."""
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self.handle_exit, number, None)
-        yield
+    def listen(self) -> Iterator[tuple[socket.socket, str]]:
+        """The socket, and its address in words."""
+        if self.uds is not None:
+            with on_file(self.uds, self.uds_group) as listener:
+                yield listener, f"unix:{self.uds}"
+            return
+        with on_port(self.host, self.port) as listener:
+            host = f"[{self.host}]" if ":" in self.host else self.host
+            yield listener, f"http://{host}:{listener.getsockname()[1]}{self.root_path}/"
 
 
 @click.command()
 @click.option(
     "--db", envvar="TACHOGRAPH_DB", required=True, show_envvar=True, help="The ledger: sqlite:///FILE or a path."
 )
-@click.option("--host", default="127.0.0.1", show_default=True, help="A loopback address.")
+@click.option("--host", default=HOST_DEFAULT, show_default=True, help="A loopback address.")
 @click.option(
     "--port", default=PORT_DEFAULT, show_default=True, type=click.IntRange(0, 65535), help="0 for a free one."
 )
+@click.option(
+    "--uds",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Listen on a Unix socket instead, which its owner may open.",
+)
+@click.option("--uds-group", metavar="GROUP", help="A group whose members may open the Unix socket, too.")
+@click.option("--root-path", default="", metavar="PATH", help="The sub-path that a proxy serves it at, as /ledger.")
+@click.option(
+    "--allow-host", multiple=True, metavar="NAME", help="A host name to answer to beside loopback's; repeatable."
+)
+@click.option(
+    "--trusted-proxy",
+    multiple=True,
+    metavar="ADDRESS",
+    help="A proxy whose X-Forwarded-For, -Proto and -Host are believed: an address, a network, "
+    "or unix for whoever may open the Unix socket; repeatable.",
+)
 @click.option("--writable", is_flag=True, help="Take feedback and cancelling, too; else the ledger is only read.")
-def serve(db: str, host: str, port: int, writable: bool) -> None:
+def serve(
+    db: str,
+    host: str,
+    port: int,
+    uds: Path | None,
+    uds_group: str | None,
+    root_path: str,
+    allow_host: tuple[str, ...],
+    trusted_proxy: tuple[str, ...],
+    writable: bool,
+) -> None:
     """Serve the pages and the API of a ledger."""
-    check_loopback(host)
-    asyncio.run(_serve_writable(db, host, port) if writable else _serve_read_only(db, host, port))
+    allowed_hosts = (*LOOPBACK_HOSTS, *allow_host)
+    place = Place(host, port, uds, uds_group, root_path.rstrip("/"), allowed_hosts, trusted_proxy)
+    place.check()
+    asyncio.run(_serve_writable(db, place) if writable else _serve_read_only(db, place))
 
 
 def check_loopback(host: str) -> None:
@@ -69,44 +128,20 @@ def check_loopback(host: str) -> None:
         raise NotTried(f"{host} {problem}")
 
 
-async def _serve_read_only(db: str, host: str, port: int) -> None:
+async def _serve_read_only(db: str, place: Place) -> None:
     from ledger import LedgerReader  # the database driver is loaded only to serve
 
     async with await LedgerReader.open(db) as reader:
-        await _serve(create_app(reader, metrics=Metrics(reader)), db, host, port)
+        await _serve(place.app(reader, Metrics(reader)), db, place)
 
 
-async def _serve_writable(db: str, host: str, port: int) -> None:
+async def _serve_writable(db: str, place: Place) -> None:
     async with await open_existing(db) as ledger:
         metrics = Metrics(ledger.reader, ledger.measures)
-        await _serve(create_app(ledger.reader, writer=ledger, metrics=metrics), db, host, port)
+        await _serve(place.app(ledger.reader, metrics, writer=ledger), db, place)
 
 
-async def _serve(app: ASGIApp, db: str, host: str, port: int) -> None:
-    with listen(host, port) as listener:
-        url = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}/"
-        server = Server(config_of(app), lambda: click.echo(f"Serving {db} at {url} (Ctrl-C stops)"))
+async def _serve(app: ASGIApp, db: str, place: Place) -> None:
+    with place.listen() as (listener, address):
+        server = Server(config_of(app), lambda: click.echo(f"Serving {db} at {address} (Ctrl-C stops)"))
         await server.serve(sockets=[listener])
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """A listening socket; its port is known before the server starts."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return socket.create_server((host, port), family=family)
-    except OSError as error:
-        why = os.strerror(error.errno) if error.errno else str(error)
-        raise OneLine(f"cannot listen on {host} port {port}: {why}") from error
-
-
-def config_of(app: ASGIApp) -> uvicorn.Config:
-    """uvicorn's settings: quiet, logged as everything else is, and without its name in the answers."""
-    return uvicorn.Config(
-        app,
-        log_config=None,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        ws="none",
-        timeout_graceful_shutdown=GRACEFUL_SHUTDOWN_S,
-    )

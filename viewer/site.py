@@ -30,6 +30,10 @@ class Site:
         """Where a choice of colours is sent to."""
         return f"{self.root}/theme"
 
+    def style(self, version: str) -> str:
+        """The stylesheet, under the name of its version."""
+        return f"{self.root}/style.css?{version}"
+
     def session(self, session_id: str, **query: str | int | None) -> str:
         """A session's runs."""
         return self._path(f"/sessions/{session_id}", query)

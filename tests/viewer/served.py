@@ -14,7 +14,7 @@ import uvicorn
 from ledger import LedgerReader
 from viewer.app import create_app
 from viewer.reading import Reader
-from viewer.serve import config_of
+from viewer.serving.server import config_of
 
 
 @contextmanager

@@ -17,7 +17,8 @@ from tests.viewer.fake_reader import FakeReader
 from tests.viewer.real_runs import LIMITS
 from tests.viewer.served import client_of
 from viewer.app import create_app
-from viewer.serve import config_of, listen
+from viewer.serving.server import config_of
+from viewer.serving.sockets import on_port
 
 CASES = "SELECT diagnosis_id, query_digest, answer_digest, withdrawn FROM case_library"
 ANSWERED = "SELECT query_digest, answer_digest FROM diagnosis_run WHERE run_id = 'run-1'"
@@ -60,7 +61,7 @@ def writable(file: Path) -> Iterator[Writable]:
 
     async def serve() -> None:
         async with await Ledger.open(file) as ledger:
-            with listen("127.0.0.1", 0) as listener:
+            with on_port("127.0.0.1", 0) as listener:
                 url = f"http://127.0.0.1:{listener.getsockname()[1]}"
                 server = uvicorn.Server(config_of(create_app(ledger.reader, writer=ledger)))
                 with httpx2.Client(base_url=url, timeout=30) as http:

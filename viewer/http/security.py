@@ -1,8 +1,10 @@
-"""The outermost layer: which host names are answered, and the headers that keep content inert.
+"""Which host names are answered, and the headers that keep content inert.
 
 A page in a browser can reach a server on loopback under a name of its own choosing (DNS rebinding); its requests then
-carry that name as `Host`, so a server on loopback answers only to loopback's names. And any page may send a request to
-loopback; what would change something is taken only from our own pages and from programs, which send no `Origin`.
+carry that name as `Host`, so a server on loopback answers only to loopback's names. Where a named proxy forwards
+another host, both have to be allowed: a page may write `X-Forwarded-Host`, but never `Host`. And any page may send a
+request to loopback; what would change something is taken only from our own pages and from programs, which send no
+`Origin`.
 """
 
 from collections.abc import Iterable
@@ -11,6 +13,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from viewer.http import wrapper
+from viewer.http.forwarded import NAMED_HOST
 
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
@@ -34,6 +37,7 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "X-Frame-Options": "DENY",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
     # Kept, but asked about each time: after an upgrade nobody sees new pages in old colours.
     "Cache-Control": "no-cache",
 }
@@ -66,7 +70,8 @@ class SecurityMiddleware:
 
         headers = Headers(scope=scope)
         app = self.app
-        if not self._allows(headers.get("host", "")):
+        hosts = {headers.get("host", ""), scope.get(NAMED_HOST, headers.get("host", ""))}
+        if not all(map(self._allows, hosts)):
             app = wrapper.error("invalid_host", "this server does not answer to that host name", 400)
         elif scope["method"] not in READING and not is_same_origin(headers):
             app = wrapper.error("foreign_origin", "this server takes requests from its own pages only", 403)

@@ -1,0 +1,1 @@
+"""How the viewer is served: the sockets that it listens on, and what bounds a connection."""
