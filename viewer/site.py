@@ -59,6 +59,10 @@ class Site:
         """The same run as JSON."""
         return self._path(f"/api/diagnosis/{session_id}/trace", {"runId": run_id})
 
+    def event_api(self, session_id: str, run_id: str, seq: int) -> str:
+        """One event as JSON."""
+        return self._path(f"/api/diagnosis/{session_id}/runs/{run_id}/events/{seq}", {})
+
     def live_api(self, session_id: str, run_id: str) -> str:
         """What happens in the run from now on, as it happens."""
         return self._path(f"/api/diagnosis/{session_id}/runs/{run_id}/live", {"from": "now"})

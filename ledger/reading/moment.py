@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import orjson
@@ -12,6 +12,7 @@ from harness.ids import SYSTEM_STREAM, check_id, run_stream
 from ledger.errors import RunNotFound, SessionNotFound
 from ledger.reading import query, views
 from ledger.reading.cursor import RunCursor
+from ledger.reading.parts import RunPart, WorkLine
 from ledger.records import (
     AgentStep,
     ChatSession,
@@ -26,6 +27,8 @@ from ledger.records import (
 
 PAGE_ROWS = 500
 """Rows of a run fetched at once,"""
+PAGE_LINES = 2_000
+"""without contents, of which a run may have many;"""
 PAGE_DIGESTS = 400
 """and contents."""
 NUMBER_AT = 2
@@ -80,6 +83,15 @@ def trace(connection: sa.Connection, keys: Keys, now_us: int) -> RunTrace:
 def overview(connection: sa.Connection, keys: Keys, now_us: int) -> RunTrace:
     """The run without its steps and tools; `RunNotFound` as for `trace`."""
     return _trace(connection, keys, now_us, (), ())
+
+
+def part(connection: sa.Connection, keys: Keys, now_us: int, steps_after: int, tools_after: int, limit: int) -> RunPart:
+    """A page of the run's steps and one of its invocations, and a line of each; `RunNotFound` as for `trace`."""
+    steps = _numbered(connection, query.STEPS, keys, steps_after, limit)
+    tools = _numbered(connection, query.TOOLS, keys, tools_after, limit)
+    works = [WorkLine("model", *row) for row in _lines(connection, query.STEP_LINES, keys)]
+    works += [WorkLine("tool", *row) for row in _lines(connection, query.TOOL_LINES, keys)]
+    return RunPart(_trace(connection, keys, now_us, steps, tools), works)
 
 
 def steps(connection: sa.Connection, keys: Keys, after_no: int, limit: int) -> list[AgentStep]:
@@ -208,6 +220,14 @@ def _all(connection: sa.Connection, statement: sa.Select[Any], keys: Keys) -> li
         rows.extend(page)
         if len(page) < PAGE_ROWS:
             return rows
+
+
+def _lines(connection: sa.Connection, statement: sa.Select[Any], keys: Keys) -> Iterator[views.Fields]:
+    """Every row of a run, page by page, of which none is kept here."""
+    last = 0
+    while page := connection.execute(statement, {**keys, "after_no": last, "limit": PAGE_LINES}).all():
+        yield from page
+        last = page[-1][0]
 
 
 def _numbered(

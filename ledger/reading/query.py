@@ -121,6 +121,21 @@ def _fields_of(record: type[AgentStep | ToolInvocation], table: sa.Table) -> lis
     return [table.c[f"{name}_digest" if name in CONTENTS_OF_ATTEMPT else name] for name in names]
 
 
+def _lines(
+    table: sa.Table, number: str, *, name: str, model: sa.ColumnElement[Any], effect: sa.ColumnElement[Any]
+) -> sa.Select[Any]:
+    """Columns in the order of a `WorkLine`'s fields, without its kind."""
+    shown = (table.c[number], table.c[name], table.c.scope, model, effect, table.c.status)
+    times = (table.c.started_elapsed_us, table.c.duration_us, table.c.hidden_retry_count)
+    of_run = table.c.run_id == sa.bindparam("run_id")
+    return (
+        sa.select(*shown, *times)
+        .where(of_run, table.c[number] > sa.bindparam("after_no"))
+        .order_by(table.c[number])
+        .limit(_limit)
+    )
+
+
 STEPS = (
     sa.select(*_fields_of(AgentStep, agent_step))
     .where(agent_step.c.run_id == sa.bindparam("run_id"), agent_step.c.step_no > sa.bindparam("after_no"))
@@ -134,6 +149,10 @@ TOOLS = (
     )
     .order_by(tool_invocation.c.invocation_no)
     .limit(_limit)
+)
+STEP_LINES = _lines(agent_step, "step_no", name="name", model=agent_step.c.model, effect=sa.null())
+TOOL_LINES = _lines(
+    tool_invocation, "invocation_no", name="tool_name", model=sa.null(), effect=tool_invocation.c.effect
 )
 CONTENTS = (
     sa.select(

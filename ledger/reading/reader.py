@@ -20,6 +20,7 @@ from ledger.following.lag import Lag, read_lag
 from ledger.following.leaves import START, LeafQueries, Leaves, Wanted, last_leaf, read_leaves
 from ledger.reading import moment as reading
 from ledger.reading.lists import PAGE_RUNS_MAX, Lists, check_number
+from ledger.reading.parts import RunPart
 from ledger.reading.reads import Reads
 from ledger.reading.room import ReadingRoom, reads_of
 from ledger.records import (
@@ -80,6 +81,17 @@ class LedgerReader(Lists):
     async def overview(self, session_id: str, run_id: str) -> RunTrace:
         """As `trace`, without the steps and invocations, which `steps` and `tools` give page by page."""
         return await self._room.read(reading.overview, reading.keys_of(session_id, run_id), self._clock.now_us())
+
+    async def part(
+        self, session_id: str, run_id: str, steps_after: int = 0, tools_after: int = 0, limit: int = 50
+    ) -> RunPart:
+        """A page of the run's steps and one of its invocations, each after the one of a number, with all their
+        contents; and of every one what can be said without any. `RunNotFound` as for `trace`."""
+        keys = reading.keys_of(session_id, run_id)
+        for name, number in (("steps_after", steps_after), ("tools_after", tools_after)):
+            check_number(name, number, 0, MAX_SAFE_INTEGER)
+        check_number("limit", limit, 1, PAGE_ROWS_MAX)
+        return await self._room.read(reading.part, keys, self._clock.now_us(), steps_after, tools_after, limit)
 
     async def steps(self, session_id: str, run_id: str, after_no: int = 0, limit: int = 200) -> list[AgentStep]:
         """The run's model steps after the one of that number, in order; `RunNotFound` as for `trace`."""

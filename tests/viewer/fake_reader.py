@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ledger.audit.signing.stored import StoredCheckpoint
 from ledger.errors import LedgerError, LedgerUnreadable, RunNotFound, SessionNotFound
+from ledger.reading.parts import RunPart
 from ledger.records import (
     AgentStep,
     ChatSession,
@@ -19,7 +20,7 @@ from ledger.records import (
 )
 from ledger.verifying import RunCheck
 from tests.viewer.fake_lists import FakeLists, page_of
-from tests.viewer.fake_run import START_US, FakeRun
+from tests.viewer.fake_run import FAKE_LEDGER, START_US, FakeRun
 
 
 class FakeReader(FakeLists):
@@ -56,7 +57,15 @@ class FakeReader(FakeLists):
         return replace(trace, chat_session=replace(trace.chat_session, status="EXPIRED")) if self.expired else trace
 
     async def overview(self, session_id: str, run_id: str) -> RunTrace:
-        return replace(await self.trace(session_id, run_id), agent_steps=(), tool_invocations=())
+        return replace(self._run(session_id, run_id).trace(), agent_steps=(), tool_invocations=())
+
+    async def part(
+        self, session_id: str, run_id: str, steps_after: int = 0, tools_after: int = 0, limit: int = 50
+    ) -> RunPart:
+        whole = RunPart.of(await self.trace(session_id, run_id))
+        steps, tools = whole.trace.agent_steps, whole.trace.tool_invocations
+        steps, tools = steps[steps_after : steps_after + limit], tools[tools_after : tools_after + limit]
+        return RunPart(replace(whole.trace, agent_steps=steps, tool_invocations=tools), whole.works)
 
     async def steps(self, session_id: str, run_id: str, after_no: int = 0, limit: int = 200) -> list[AgentStep]:
         return list(self._run(session_id, run_id).trace().agent_steps[after_no : after_no + limit])
@@ -73,6 +82,9 @@ class FakeReader(FakeLists):
 
     async def events(self, session_id: str, run_id: str, after_seq: int = 0, limit: int = 200) -> list[RecordedEvent]:
         return self._run(session_id, run_id).events[after_seq : after_seq + limit]
+
+    async def ledger_id(self) -> str:
+        return FAKE_LEDGER
 
     async def status(self, session_id: str, run_id: str) -> str:
         return self._run(session_id, run_id).trace().run.summary.status

@@ -9,6 +9,7 @@ from urllib.parse import unquote
 
 from harness import events as e
 from harness.ids import boundary_id
+from ledger.bytes import body_hash, genesis_link, next_link
 from ledger.projections.incidents import incident_of
 from ledger.records import (
     AgentStep,
@@ -21,6 +22,7 @@ from ledger.records import (
     ToolInvocation,
 )
 
+FAKE_LEDGER = "ledger-of-hand-written-runs"
 START_US = 1_796_001_247_207_214  # 30 Nov 2026 01:14:07 UTC
 
 
@@ -77,8 +79,8 @@ class FakeRun:
         seq = len(self.events) + 1
         event = event_model(event_id=f"w0:{seq}", occurred_us=self.started_us + self.now_us, **{**own, **fields})
         body = event.model_dump_json(exclude_none=True).encode()
-        digest = hashlib.sha256(body).hexdigest()
-        previous = self.events[-1].link if self.events else ""
+        digest, recorded_us = body_hash(body), event.occurred_us + 900
+        before = bytes.fromhex(self.events[-1].link) if self.events else genesis_link(FAKE_LEDGER, event.stream_id)
         recorded = RecordedEvent(
             pos=seq,
             seq=seq,
@@ -86,12 +88,12 @@ class FakeRun:
             type=event.type,
             version=event.version,
             occurred_us=event.occurred_us,
-            recorded_us=event.occurred_us + 900,
+            recorded_us=recorded_us,
             elapsed_us=own.get("elapsed_us"),
             fields=json.loads(body),
             body=body,
-            body_hash=digest,
-            link=hashlib.sha256((previous + digest).encode()).hexdigest(),
+            body_hash=digest.hex(),
+            link=next_link(before, seq, recorded_us, digest).hex(),
         )
         self.submitted.append(event)
         self.events.append(recorded)

@@ -15,7 +15,7 @@ from tests.viewer.test_pages import read
 from viewer.present.links import TraceLinks
 from viewer.present.trace.page import trace_page
 from viewer.reading.replays import MARKS_MAX, WALKS_MAX, Replays
-from viewer.reading.run import read_run
+from viewer.reading.run import Asked, read_run
 
 RUNS = [("s-1", "r-answered"), ("s-1", "r-budget"), ("s-2", "r-timed-out"), ("s-4", "r-astray")]
 
@@ -44,7 +44,7 @@ async def test_at_every_event_the_page_says_what_folding_so_many_events_gives(pa
         replays, whole = Replays(reader), await reader.trace(*keys)
         events = await reader.events(*keys, limit=5_000)
         for seq in range(1, len(events) + 1):
-            reading = await read_run(reader, replays, *keys, at_seq=seq)
+            reading = await read_run(reader, replays, Asked(*keys, at_seq=seq))
             changes = Changes()
             run = project_all(None, events_of(event.body for event in events[:seq]), changes)
             assert run is not None
@@ -57,11 +57,14 @@ async def test_at_every_event_the_page_says_what_folding_so_many_events_gives(pa
                 row.status for row in sorted(changes.tool_rows, key=lambda row: row.invocation_no)
             ]
             page = trace_page(reading, TraceLinks(*keys, at=seq, view="events"))
-            assert [row.event.seq for row in page.events] == list(range(1, seq + 1))
+            assert [row.event.seq for row in page.events.rows] == list(range(1, seq + 1))
+            assert page.events.checked
+            assert page.events.broken_count == 0
             assert page.inspector is not None
             assert page.inspector.event.seq == seq
             assert page.transition_count == run.orchestration.transition_count
         assert shown == whole
+        assert list(reading.works) == list(reading.whole_works)
 
 
 @pytest.mark.parametrize("keys", RUNS)
@@ -70,15 +73,15 @@ def test_at_its_last_event_a_run_is_what_it_is_now(client, path, keys):
         async with await LedgerReader.open(path) as reader:
             last = (await reader.trace(*keys)).run.event_count
             links = TraceLinks(*keys, view="events", event=last)
-            now = trace_page(await read_run(reader, Replays(reader), *keys, event_seq=last), links)
-            then = await read_run(reader, Replays(reader), *keys, event_seq=last, at_seq=last)
+            now = trace_page(await read_run(reader, Replays(reader), Asked(*keys, event_seq=last)), links)
+            then = await read_run(reader, Replays(reader), Asked(*keys, event_seq=last, at_seq=last))
             return now, trace_page(then, links)
 
     now, then = asyncio.run(pages())
     for part in ("title", "elapsed_us", "verdict", "models", "cost", "gauges", "graph", "answer", "steps"):
         assert getattr(now, part) == getattr(then, part), part
     assert now.over_time.drawing == then.over_time.drawing
-    for part in ("tools", "events", "events_paging", "judgements", "transitions"):
+    for part in ("tools", "events", "judgements", "transitions"):
         assert getattr(now, part) == getattr(then, part), part
 
 

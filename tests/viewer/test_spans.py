@@ -1,9 +1,10 @@
 """From events to spans."""
 
 from harness import events as e
+from ledger.reading.parts import RunPart
 from tests.viewer.example_runs import LIMITS, astray_run, budget_run, degraded_run, running_run
 from tests.viewer.fake_run import FakeRun
-from viewer.present.timeline.spans import spans_of, spans_of_rows
+from viewer.present.timeline.spans import spans_of, spans_of_works
 
 
 def of(run: FakeRun):
@@ -174,7 +175,7 @@ def test_an_end_whose_start_is_not_among_the_events_is_left_out():
 
 def test_a_run_too_long_for_its_events_is_drawn_from_its_rows():
     trace = budget_run().trace()
-    spans = spans_of_rows(trace.agent_steps, trace.tool_invocations)
+    spans = spans_of_works(RunPart.of(trace).works)
     assert len(spans) == len(trace.agent_steps) + len(trace.tool_invocations)
     assert spans[0].scope == ("intent_router",)
     assert [span.start_us for span in spans] == sorted(span.start_us for span in spans)

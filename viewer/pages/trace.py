@@ -8,25 +8,29 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from harness.errors import InvalidInput
+from ledger.stored_events import CONTENT_NAMES
 from viewer.access.routes import GuardedRoute, Right
 from viewer.api.writing import Writing
 from viewer.http import queries
 from viewer.http.etag import run_etag
 from viewer.present.links import IDLES, SEEKS, VIEWS, Seek, TraceLinks
+from viewer.present.trace.event_list import FAMILIES
 from viewer.present.trace.notices import not_found
 from viewer.present.trace.page import trace_page
 from viewer.present.trace.seal import seal
 from viewer.proof import Proofs
 from viewer.reading import Reader
 from viewer.reading.replays import Replays
-from viewer.reading.run import EVENTS_PER_READ, RunReading, read_run
+from viewer.reading.run import EVENTS_PER_READ, Asked, RunReading, read_run
+from viewer.reading.searching import EventFilter
 from viewer.reading.seeking import Sought, Wanted, of_same_kind, seek, went_wrong
 from viewer.rendering import Renderer
 from viewer.site import Site
 
 T = TypeVar("T", bound=str)
 
-_CONTENT_KEY = re.compile(r"answer|(step|tool)-[0-9]{1,9}-(input|output|error)")
+_CONTENT_KEY = re.compile(rf"answer|(step|tool)-[0-9]{{1,9}}-(input|output|error)|event-({'|'.join(CONTENT_NAMES)})")
+TEXT_CHARS_MAX = 200
 
 
 class TracePages:
@@ -67,15 +71,17 @@ class TracePages:
         return self.renderer.page(request, "trace.html", context)
 
     async def _read(self, links: TraceLinks) -> RunReading:
-        return await read_run(
-            self.reader,
-            self.replays,
-            links.session_id,
-            links.run_id,
+        asked = Asked(
+            session_id=links.session_id,
+            run_id=links.run_id,
             after_seq=links.after,
+            wanted=EventFilter(links.family, links.failures, links.text),
             event_seq=links.event,
             at_seq=links.at,
+            steps_after=links.steps,
+            tools_after=links.tools,
         )
+        return await read_run(self.reader, self.replays, asked)
 
     async def _seek(self, links: TraceLinks, what: Seek) -> Sought:
         """Look from the event that is shown, or from the end of the run as it is now."""
@@ -93,13 +99,19 @@ def links_of(request: Request, site: Site) -> TraceLinks:
     content = queries.single(request, "content")
     if content is not None and not _CONTENT_KEY.fullmatch(content):
         raise InvalidInput("content", "names no content of a run")
+    text = (queries.single(request, "q") or "").strip()
+    if len(text) > TEXT_CHARS_MAX:
+        raise InvalidInput("q", f"must have at most {TEXT_CHARS_MAX} characters")
     at, after = queries.position(request, "at"), queries.position(request, "after")
     return TraceLinks(
         session_id=queries.id_in_query(request, "sessionId"),
         run_id=queries.id_in_query(request, "runId"),
-        after=after if after is not None else (max(at or 1, 1) - 1) // EVENTS_PER_READ * EVENTS_PER_READ,
+        after=after if after is not None else _page_before(at),
         at=at,
         seek=_one_of(request, "seek", SEEKS),
+        family=_one_of(request, "family", FAMILIES),
+        failures=queries.position(request, "failures") == 1,
+        text=text,
         event=queries.position(request, "event"),
         steps=queries.position(request, "steps") or 0,
         tools=queries.position(request, "tools") or 0,
@@ -113,8 +125,13 @@ def links_of(request: Request, site: Site) -> TraceLinks:
     )
 
 
+def _page_before(at: int | None) -> int:
+    """Where the page of the event list begins that holds an event; from the start without one."""
+    return (max(at or 1, 1) - 1) // EVENTS_PER_READ * EVENTS_PER_READ
+
+
 def _one_of(request: Request, name: str, allowed: tuple[T, ...]) -> T | None:
-    value = queries.single(request, name)
+    value = queries.single(request, name) or None
     found = next((each for each in allowed if each == value), None)
     if value is not None and found is None:
         raise InvalidInput(name, f"must be one of {', '.join(allowed)}")

@@ -34,6 +34,12 @@ class TraceLinks:
     offset: int = 0
     at: int | None = None
     """The event at which the run is shown, as it was then; None shows it as it is now."""
+    family: str | None = None
+    """Of the events only those whose type begins so."""
+    failures: bool = False
+    """Of the events only those in which something went wrong."""
+    text: str = ""
+    """Of the events only those that say this, or name a content that does."""
     view: View | None = None
     """The list that is shown; None leaves the choice to what else the address asks for."""
     seek: Seek | None = None
@@ -50,7 +56,7 @@ class TraceLinks:
         """The list that is shown."""
         if self.view is not None:
             return self.view
-        if self.event is not None or self.at is not None or self.after:
+        if self.event is not None or self.at is not None or self.after or self.is_filtered:
             return "events"
         asked_for = self.content or ""
         if self.steps or asked_for.startswith("step-"):
@@ -68,7 +74,7 @@ class TraceLinks:
     @property
     def replay_state(self) -> Mapping[str, str | int]:
         """What a form that asks for another event carries along."""
-        state = {
+        state: dict[str, str | int | None] = {
             "sessionId": self.session_id,
             "runId": self.run_id,
             "view": self.view,
@@ -76,8 +82,26 @@ class TraceLinks:
             "t0": self.t0,
             "t1": self.t1,
             "idle": self.idle,
+            "family": self.family,
+            "failures": 1 if self.failures else None,
+            "q": self.text or None,
         }
         return {name: value for name, value in state.items() if value is not None}
+
+    @property
+    def filter_state(self) -> Mapping[str, str | int]:
+        """What a form that asks for other events of the list carries along."""
+        state = {"sessionId": self.session_id, "runId": self.run_id, "view": "events", "at": self.at}
+        return {name: value for name, value in state.items() if value is not None}
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether only some of the events are listed."""
+        return bool(self.family or self.failures or self.text)
+
+    def unfiltered(self) -> str:
+        """All events."""
+        return replace(self, family=None, failures=False, text="", after=0, view="events")._path("events")
 
     def viewing(self, view: View) -> str:
         """The same page with another list."""
@@ -89,7 +113,8 @@ class TraceLinks:
 
     def found(self, seq: int, page_size: int) -> str:
         """The page of the event list that holds `seq`."""
-        return replace(self, after=(seq - 1) // page_size * page_size, event=seq, view="events")._path(f"e{seq}")
+        plain = replace(self, family=None, failures=False, text="")
+        return replace(plain, after=(seq - 1) // page_size * page_size, event=seq, view="events")._path(f"e{seq}")
 
     def events_after(self, seq: int) -> str:
         """Another page of the event list."""
@@ -130,6 +155,10 @@ class TraceLinks:
         """The run as JSON."""
         return self.site.trace_api(self.session_id, self.run_id)
 
+    def event_api(self, seq: int) -> str:
+        """One event as JSON."""
+        return self.site.event_api(self.session_id, self.run_id, seq)
+
     @property
     def live(self) -> str:
         """What happens from now on."""
@@ -141,6 +170,9 @@ class TraceLinks:
             "event": self.event,
             "at": self.at,
             "seek": self.seek,
+            "family": self.family,
+            "failures": 1 if self.failures else None,
+            "q": self.text or None,
             "steps": self.steps or None,
             "tools": self.tools or None,
             "content": self.content,

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from ledger.audit.signing.stored import StoredCheckpoint
 from ledger.lists import RunPage, RunValues, SessionPage, Tallies
+from ledger.reading.parts import RunPart
 from ledger.records import (
     AgentStep,
     ChatSession,
@@ -56,6 +57,11 @@ class Reader(Protocol):
     async def overview(self, session_id: str, run_id: str) -> RunTrace:
         """As `trace`, without the steps and invocations."""
 
+    async def part(
+        self, session_id: str, run_id: str, steps_after: int = ..., tools_after: int = ..., limit: int = ...
+    ) -> RunPart:
+        """A page of its steps and one of its invocations, and a line of each."""
+
     async def steps(self, session_id: str, run_id: str, after_no: int = ..., limit: int = ...) -> Sequence[AgentStep]:
         """Model steps of one run after the one of that number, in order."""
 
@@ -77,6 +83,9 @@ class Reader(Protocol):
 
     async def last_leaf(self) -> int:
         """The last place of the public order."""
+
+    async def ledger_id(self) -> str:
+        """The permanent id of the ledger."""
 
     async def newest_checkpoint(self) -> StoredCheckpoint | None:
         """What was signed last; None if nothing ever was."""

@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from ledger.audit.walking.replay import Moment
 from ledger.projections.rows import RunRow, StepRow, ToolRow
 from ledger.reading import views
+from ledger.reading.parts import WorkLine
 from ledger.reading.query import CONTENTS_OF_ATTEMPT
 from ledger.records import AgentStep, ChatSession, ContentView, RunTrace, ToolInvocation
 from ledger.schema import diagnosis_run
@@ -99,3 +100,27 @@ def _in_order(row: StepRow | ToolRow, record: type[AgentStep | ToolInvocation]) 
     """The columns in the order of the record's fields."""
     names = [field.name for field in fields(record)]
     return [getattr(row, f"{name}_digest" if name in CONTENTS_OF_ATTEMPT else name) for name in names]
+
+
+def works_at(moment: Moment, works: Iterable[WorkLine]) -> list[WorkLine]:
+    """Of all steps and invocations those that had begun, as they were."""
+    run = moment.run
+    begun = {"model": run.step_count, "tool": run.tool_call_count}
+    still_open = {
+        **{
+            ("model", step.step_no): (step.status, step.duration_us, step.hidden_retry_count)
+            for step in run.steps.values()
+        },
+        **{
+            ("tool", tool.invocation_no): (tool.status, tool.duration_us, tool.hidden_retry_count)
+            for tool in run.tools.values()
+        },
+    }
+    found = []
+    for work in works:
+        if work.number <= begun[work.kind]:
+            was = still_open.get((work.kind, work.number))
+            if was is not None:
+                work = work._replace(status=was[0], duration_us=was[1], hidden_retry_count=was[2])
+            found.append(work)
+    return found

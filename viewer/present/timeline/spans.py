@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 from urllib.parse import unquote
 
+from ledger.reading.parts import WorkLine
 from ledger.records import AgentStep, RecordedEvent, ToolInvocation
 from ledger.words.codes import failure, plain, scope_of, used_of
 from ledger.words.format import count, duration, some
@@ -66,18 +67,17 @@ def spans_of(
     return sorted(map(_told, reading.found.values()), key=lambda span: (span.start_us, span.seq))
 
 
-def spans_of_rows(steps: Iterable[AgentStep], tools: Iterable[ToolInvocation]) -> list[Span]:
+def spans_of_works(works: Iterable[WorkLine]) -> list[Span]:
     """Spans of a run too long to read all its events: its steps and tools, without single attempts and waits."""
-    models = (_row_span(step, "model", step.name) for step in steps)
-    return sorted([*models, *(_row_span(tool, "tool", tool.tool_name) for tool in tools)], key=lambda s: s.start_us)
+    return sorted(map(_work_span, works), key=lambda span: span.start_us)
 
 
-def _row_span(row: Work, kind: Kind, name: str) -> Span:
+def _work_span(row: WorkLine) -> Span:
     start, state = row.started_elapsed_us, _STATES.get(row.status, "running")
     end_us = None if row.duration_us is None else start + row.duration_us
     scope = tuple(unquote(segment) for segment in row.scope.split("/")) if row.scope else ()
-    hidden = row.hidden_retry_count
-    return _told(Span(0, scope, kind, state, name, start, end_us, hidden_count=hidden))
+    hidden = row.hidden_retry_count or 0
+    return _told(Span(0, scope, row.kind, state, row.name, start, end_us, hidden_count=hidden))
 
 
 class _Reading:

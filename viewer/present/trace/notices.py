@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from ledger.records import AgentStep, ContentView, RunTrace, ToolInvocation
+from ledger.records import AgentStep, ContentView, ToolInvocation
 from ledger.words.format import count, plural
 from viewer.present.links import Seek, TraceLinks
 from viewer.reading.run import RunReading
@@ -22,16 +22,16 @@ def _notices(reading: RunReading, links: TraceLinks) -> Iterator[str]:
         yield f"There is no event {count(links.event)}: the run has {plural(event_count, 'event')}."
     for name, skipped, total in (
         ("event", links.after, event_count),
-        ("model step", links.steps, len(trace.agent_steps)),
-        ("tool call", links.tools, len(trace.tool_invocations)),
+        ("model step", links.steps, trace.run.summary.step_count),
+        ("tool call", links.tools, trace.run.summary.tool_call_count),
     ):
         if skipped and skipped >= total:
             yield f"There is no {name} after number {count(skipped)}: the run has {count(total)}."
     if links.content is not None:
-        found = content_named(trace, links.content)
-        if found is None:
+        found = content_named(reading, links.content)
+        if found is None and not _is_elsewhere(reading, links.content):
             yield f"The run has no content {links.content}."
-        elif links.offset and links.offset >= found.size_bytes:
+        elif found is not None and links.offset and links.offset >= found.size_bytes:
             size_bytes = plural(found.size_bytes, "byte")
             yield f"The content {links.content} has {size_bytes}, and none behind byte {count(links.offset)}."
 
@@ -48,10 +48,22 @@ def not_found(what: Seek, at: int | None, sought: Sought) -> str:
     )
 
 
-def content_named(trace: RunTrace, key: str) -> ContentView | None:
-    """The content that a key such as `answer` or `tool-3-output` stands for."""
+def _is_elsewhere(reading: RunReading, key: str) -> bool:
+    """Whether the content is of a step or an invocation of a long run that this page does not show."""
+    kind, _, rest = key.partition("-")
+    if reading.complete or kind not in ("step", "tool"):
+        return False
+    summary = reading.trace.run.summary
+    return 1 <= int(rest.partition("-")[0]) <= (summary.step_count if kind == "step" else summary.tool_call_count)
+
+
+def content_named(reading: RunReading, key: str) -> ContentView | None:
+    """The content that a key such as `answer`, `tool-3-output` or `event-input` stands for."""
+    trace = reading.trace
     if key == "answer":
         return trace.answer
+    if key.startswith("event-"):
+        return reading.named.get(key.removeprefix("event-"))
     kind, number, part = key.split("-")
     steps: dict[int, AgentStep | ToolInvocation] = {step.step_no: step for step in trace.agent_steps}
     tools: dict[int, AgentStep | ToolInvocation] = {tool.invocation_no: tool for tool in trace.tool_invocations}

@@ -12,7 +12,7 @@ from viewer.present.timeline.marks import drawn_length_us
 from viewer.present.timeline.minimap import Minimap, minimap
 from viewer.present.timeline.scale import idle_stretches, scale_of
 from viewer.present.timeline.scopes import scopes_of
-from viewer.present.timeline.spans import Span, spans_of, spans_of_rows
+from viewer.present.timeline.spans import Span, spans_of, spans_of_works
 from viewer.present.timeline.window import Stretch, beside, closer, whole_of, wider, window_of
 from viewer.reading.run import RunReading
 
@@ -75,7 +75,7 @@ def spans_in(reading: RunReading) -> list[Span]:
     whole = reading.whole
     if reading.complete:
         return spans_of(reading.events, whole.tool_invocations, whole.agent_steps)
-    return spans_of_rows(whole.agent_steps, whole.tool_invocations)
+    return spans_of_works(reading.whole_works)
 
 
 def _asks_for_all(links: TraceLinks, whole: Stretch) -> bool:

@@ -4,15 +4,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ledger.audit.walking.standing import Change, changes
-from ledger.records import AgentStep, RecordedEvent, RunDetail, RunTrace
+from ledger.reading.parts import WorkLine
+from ledger.records import RecordedEvent, RunDetail, RunTrace
 from ledger.words.format import money
 from ledger.words.text import shorten
 from viewer.present.content import Block
 from viewer.present.links import TraceLinks, View
 from viewer.present.timeline.scopes import scopes_of
 from viewer.present.trace import rows
+from viewer.present.trace.event_list import EventList, event_list
 from viewer.present.trace.gauges import Gauge, gauges
 from viewer.present.trace.graph import Graph, Transition, graph
+from viewer.present.trace.inspector import Inspector, inspector
 from viewer.present.trace.judgements import Judgement, judgements
 from viewer.present.trace.notices import notices
 from viewer.present.trace.over_time import OverTime, over_time
@@ -51,9 +54,8 @@ class TracePage:
     steps_paging: rows.Paging
     tools: Sequence[rows.WorkRow]
     tools_paging: rows.Paging
-    events: Sequence[rows.EventRow]
-    events_paging: rows.Paging
-    inspector: rows.Inspector | None
+    events: EventList
+    inspector: Inspector | None
     replay: ReplayBar
     judgements: Sequence[Judgement]
 
@@ -62,8 +64,8 @@ class TracePage:
         """The lists: each with its name and how many rows it has."""
         return (
             ("transcript", "Transcript", None),
-            ("steps", "Model steps", len(self.trace.agent_steps)),
-            ("tools", "Tool calls", len(self.trace.tool_invocations)),
+            ("steps", "Model steps", self.trace.run.summary.step_count),
+            ("tools", "Tool calls", self.trace.run.summary.tool_call_count),
             ("events", "Events", self.trace.run.event_count),
         )
 
@@ -74,18 +76,25 @@ def trace_page(reading: RunReading, links: TraceLinks, told: str = "") -> TraceP
     elapsed_us = lasted_us(reading)
     transitions = transitions_of(trace, reading.past_events if reading.complete else ())
     scopes, asked = scopes_of(reading.past_events) if reading.complete else [], stop_request(reading.past_events)
-    steps, steps_paging = rows.step_rows(trace.agent_steps, links, run.currency)
-    tools, tools_paging = rows.tool_rows(trace.tool_invocations, links)
-    events, events_paging = rows.event_rows(reading.page, run.event_count, selected, links)
+    steps, steps_paging = rows.step_rows(reading.steps, run.summary.step_count, links, run.currency)
+    tools, tools_paging = rows.tool_rows(reading.tools, run.summary.tool_call_count, links)
     return TracePage(
         trace=trace,
         links=links,
         notices=(*filter(None, [told]), *notices(reading, links)),
         title=shorten(run.summary.query or "", TITLE_CHARS_MAX) or "The question is not kept",
         elapsed_us=elapsed_us,
-        verdict=verdict(trace, transitions, elapsed_us, scopes, asked),
+        verdict=verdict(
+            trace,
+            transitions,
+            elapsed_us,
+            scopes,
+            asked,
+            works=reading.works,
+            is_past=reading.place is not None,
+        ),
         asked=asked,
-        models=models_of(trace.agent_steps),
+        models=models_of(reading.works),
         cost=cost_of(run),
         gauges=gauges(run, elapsed_us),
         over_time=over_time(reading, links, _elapsed_us(reading.whole.run, reading.events)),
@@ -97,9 +106,8 @@ def trace_page(reading: RunReading, links: TraceLinks, told: str = "") -> TraceP
         steps_paging=steps_paging,
         tools=tools,
         tools_paging=tools_paging,
-        events=events,
-        events_paging=events_paging,
-        inspector=rows.inspector(selected, reading.page, run.event_count, links, changed_by(selected, reading.place)),
+        events=event_list(reading, links),
+        inspector=inspector(reading, links, changed_by(selected, reading.place)),
         replay=replay_bar(reading, links),
         judgements=judgements(trace.feedback, trace.self_evaluation),
     )
@@ -147,7 +155,7 @@ def cost_of(run: RunDetail) -> str:
     return f"{least}{money(micros)} {run.currency or 'of cost'}"
 
 
-def models_of(steps: Sequence[AgentStep]) -> str:
+def models_of(steps: Sequence[WorkLine]) -> str:
     """The names of the models that were called, at most three."""
     names = list(dict.fromkeys(step.model for step in steps if step.model))
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

@@ -1,18 +1,14 @@
-"""The lists of a trace page: steps, tools and events, a page of each, and one event in full."""
+"""The lists of a trace page: steps and tools, a page of each."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ledger.audit.walking.standing import Change
-from ledger.records import AgentStep, ContentView, RecordedEvent, ToolInvocation
-from ledger.words import event_lines
+from ledger.records import AgentStep, ContentView, ToolInvocation
 from ledger.words.format import count, duration, money, plural
-from viewer.present import json_tree
 from viewer.present.content import Block, arguments, block, peek, reply
 from viewer.present.links import TraceLinks
+from viewer.reading.run import ROWS_PER_PAGE
 
-ROWS_PER_PAGE = 50
-EVENTS_PER_PAGE = 200
 CONTENT_PARTS = ("input", "output", "error")
 
 
@@ -47,98 +43,19 @@ class WorkRow:
     """Whether the page's address names a content of it, so that it starts open."""
 
 
-@dataclass(frozen=True, slots=True)
-class EventRow:
-    """An event as one line."""
-
-    event: RecordedEvent
-    tone: str
-    line: str
-    href: str
-    selected: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Inspector:
-    """One event in full."""
-
-    event: RecordedEvent
-    tone: str
-    line: str
-    tree: json_tree.Node
-    listed: bool
-    """Whether the shown page of the event list holds it."""
-    chosen: bool
-    """Whether the address names it; else the page chose it."""
-    previous: str | None
-    following: str | None
-    found: str
-    """The page of the event list that holds it."""
-    changed: Sequence[Change]
-    """What it made of the run, where the run is shown as it was just after it."""
-    then: str
-    """The run as it was just after it."""
-
-
 def step_rows(
-    steps: Sequence[AgentStep], links: TraceLinks, currency: str | None = None
+    shown: Sequence[AgentStep], total: int, links: TraceLinks, currency: str | None = None
 ) -> tuple[list[WorkRow], Paging]:
-    """A page of the model steps."""
-    shown = steps[links.steps : links.steps + ROWS_PER_PAGE]
+    """A page of the model steps, of which there are `total`."""
     return [_step(step, links, currency) for step in shown], paging(
-        links.steps, len(shown), len(steps), ROWS_PER_PAGE, links.steps_from
+        links.steps, len(shown), total, ROWS_PER_PAGE, links.steps_from
     )
 
 
-def tool_rows(tools: Sequence[ToolInvocation], links: TraceLinks) -> tuple[list[WorkRow], Paging]:
-    """A page of the tool invocations."""
-    shown = tools[links.tools : links.tools + ROWS_PER_PAGE]
+def tool_rows(shown: Sequence[ToolInvocation], total: int, links: TraceLinks) -> tuple[list[WorkRow], Paging]:
+    """A page of the tool invocations, of which there are `total`."""
     return [_tool(tool, links) for tool in shown], paging(
-        links.tools, len(shown), len(tools), ROWS_PER_PAGE, links.tools_from
-    )
-
-
-def event_rows(
-    events: Sequence[RecordedEvent], total: int, selected: RecordedEvent | None, links: TraceLinks
-) -> tuple[list[EventRow], Paging]:
-    """A page of the events."""
-    seq = selected.seq if selected else None
-    rows = [
-        EventRow(
-            event=event,
-            tone=event_lines.tone(event.type, event.fields),
-            line=event_lines.line(event.type, event.fields),
-            href=links.event_at(event.seq),
-            selected=event.seq == seq,
-        )
-        for event in events
-    ]
-    return rows, paging(links.after, len(rows), total, EVENTS_PER_PAGE, links.events_after)
-
-
-def inspector(
-    selected: RecordedEvent | None,
-    listed: Sequence[RecordedEvent],
-    total: int,
-    links: TraceLinks,
-    changed: Sequence[Change] = (),
-) -> Inspector | None:
-    """The selected event in full."""
-    if selected is None:
-        return None
-    own = {name: value for name, value in selected.fields.items() if name not in event_lines.ENVELOPE}
-    return Inspector(
-        event=selected,
-        tone=event_lines.tone(selected.type, selected.fields),
-        line=event_lines.line(selected.type, selected.fields),
-        tree=json_tree.of(own),
-        listed=any(event.seq == selected.seq for event in listed),
-        chosen=links.event is not None,
-        previous=links.found(selected.seq - 1, EVENTS_PER_PAGE) if selected.seq > 1 else None,
-        following=links.found(selected.seq + 1, EVENTS_PER_PAGE) if selected.seq < total else None,
-        found=links.found(selected.seq, EVENTS_PER_PAGE),
-        changed=changed,
-        then=links.replaying(selected.seq),
+        links.tools, len(shown), total, ROWS_PER_PAGE, links.tools_from
     )
 
 

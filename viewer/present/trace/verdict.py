@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ledger.reading.parts import WorkLine
 from ledger.records import RunDetail, RunTrace, ToolInvocation
 from ledger.words.codes import amount as amount_of
 from ledger.words.codes import cancel, noun, plain, scope_of
@@ -38,17 +39,27 @@ def verdict(
     elapsed_us: int,
     scopes: Iterable[Scope] = (),
     asked: StopRequest | None = None,
+    *,
+    works: Sequence[WorkLine] | None = None,
+    is_past: bool = False,
 ) -> Verdict:
-    """Outcome and sentences for a run that lasted, or has lasted so far, `elapsed_us`."""
+    """Outcome and sentences for a run that lasted, or has lasted so far, `elapsed_us`.
+
+    `works` are all its steps and invocations, where the trace has only some. `is_past` where this is not how it stands
+    now.
+    """
     run = trace.run
     status = run.summary.status
     sentences: list[Sentence] = [
-        _ending(run, duration(elapsed_us), trace.answer is not None),
+        _running_then(run, duration(elapsed_us))
+        if is_past and status == "RUNNING"
+        else _ending(run, duration(elapsed_us), trace.answer is not None),
         told(asked, run),
         *_circumstances(trace, transitions),
         *incidents(run, scopes),
     ]
-    sentences.append(changes(trace.tool_invocations, running=status == "RUNNING"))
+    tools = trace.tool_invocations if works is None else [work for work in works if work.kind == "tool"]
+    sentences.append(changes(tools, running=status == "RUNNING"))
     parts: list[Part] = []
     for sentence in filter(None, sentences):
         parts.append(Part(" ")) if parts else None
@@ -61,6 +72,12 @@ def verdict(
 def pill(status: str) -> str:
     """An outcome as its label."""
     return plain(status).capitalize()
+
+
+def _running_then(run: RunDetail, lasted: str) -> Sentence:
+    limit, used = run.limits.get("model_calls"), run.usage.get("model_calls", 0)
+    calls = f"{count(used)} of {some(limit, 'model call')}" if limit is not None else some(used, "model call")
+    return [f"Running, {lasted} after the start; {calls} used."]
 
 
 def _ending(run: RunDetail, lasted: str, answered: bool) -> Sentence:
@@ -158,7 +175,7 @@ def _last_node(run: RunDetail, transitions: Sequence[Transition]) -> str | None:
     return scope[0].label if scope else None
 
 
-def changes(tools: Sequence[ToolInvocation], *, running: bool = False) -> Sentence:
+def changes(tools: Sequence[ToolInvocation | WorkLine], *, running: bool = False) -> Sentence:
     """What the run changed, by what its tools declare: a write counts once it was started, whatever came of it."""
     if not tools:
         return []
