@@ -68,6 +68,12 @@ def binding(run: RunDetail) -> str | None:
     return "repeated_calls" if key.startswith("repeat:") else key
 
 
+def enforced_limits(run: RunDetail) -> dict[str, int]:
+    """The limits that end a run, by what is charged; the default of tools by each tool that it holds for."""
+    found = {key: _limit(run.limits, run.observed_limits, key) for key in _keys(run) if key != "repeated_calls"}
+    return {key: limit for key, limit in found.items() if limit is not None}
+
+
 def _keys(run: RunDetail) -> Iterator[str]:
     limits = {**run.limits, **run.observed_limits}
     tools = {key for key in limits if key.startswith("tool:")}

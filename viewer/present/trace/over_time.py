@@ -14,6 +14,7 @@ from viewer.present.timeline.scale import idle_stretches, scale_of
 from viewer.present.timeline.scopes import scopes_of
 from viewer.present.timeline.spans import Span, spans_of, spans_of_works
 from viewer.present.timeline.window import Stretch, beside, closer, whole_of, wider, window_of
+from viewer.present.trace.spending import Spending, spending
 from viewer.reading.run import RunReading
 
 
@@ -33,6 +34,7 @@ class OverTime:
 
     drawing: Timeline
     minimap: Minimap | None
+    spending: Spending
     steps: tuple[Step, ...]
     problem: str
     """How long the run was, where the address names a stretch that it does not have."""
@@ -64,6 +66,7 @@ def over_time(reading: RunReading, links: TraceLinks, length_us: int) -> OverTim
     return OverTime(
         drawing=drawing,
         minimap=minimap(spans, drawing.window, whole, idle),
+        spending=spending(reading, drawing.scale, length_us),
         steps=tuple(_steps(links, drawing.window, whole, cursor_us)),
         problem="" if window is not None or _asks_for_all(links, whole) else duration(length_us),
         can_fold=links.idle == "shown" and bool(scale_of(drawing.window, idle).folds),

@@ -1,0 +1,99 @@
+"""How much of each limit was used at every moment of a run: from its events, or of a long run from its rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from harness.errors import HarnessError, UnknownEvent
+from harness.events import parse_event
+from harness.state import RunState, advance, begin, reserved_in
+from ledger.records import AgentStep, RecordedEvent, ToolInvocation
+
+TOKENS = ("input_tokens", "output_tokens", "total_tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """What was charged from a moment on."""
+
+    at_us: int
+    used: int
+    reserved: int = 0
+    """The part of `used` that is an estimate, to be settled."""
+    unknown_count: int = 0
+    """Attempts whose usage nobody knew by then; it is not in `used`."""
+
+
+Levels = Mapping[str, Sequence[Level]]
+"""By resource, each in the order of time; a resource that was never charged has none."""
+
+
+@dataclass(slots=True)
+class _Course:
+    """The levels so far."""
+
+    levels: dict[str, list[Level]] = field(default_factory=dict)
+
+    def reach(self, key: str, level: Level) -> None:
+        """A level that differs from the one before; of one moment only the last counts."""
+        course = self.levels.setdefault(key, [])
+        last = course[-1] if course else Level(0, 0)
+        if (last.used, last.reserved, last.unknown_count) == (level.used, level.reserved, level.unknown_count):
+            return
+        if course and last.at_us == level.at_us:
+            course.pop()
+        course.append(level)
+
+
+def consumption(events: Iterable[RecordedEvent]) -> Levels:
+    """From every event, by the one fold that reckons usage; empty for events that it does not take."""
+    course = _Course()
+    state: RunState | None = None
+    at_us = 0
+    try:
+        for recorded in events:
+            at_us = max(at_us, recorded.elapsed_us or 0)
+            with suppress(UnknownEvent):
+                event = parse_event(dict(recorded.fields))
+                if state is None:
+                    state = begin(event)
+                else:
+                    advance(state, event)
+                _take(course, state, at_us)
+    except (HarnessError, ValueError):
+        return {}
+    return course.levels
+
+
+def _take(course: _Course, state: RunState, at_us: int) -> None:
+    reserved = reserved_in(state)
+    keys = {*state.usage, *(TOKENS if state.usage_unknown_count else ())}
+    keys |= {"cost_micros"} if state.cost_unknown_count else set()
+    for key in keys:
+        unknown = (
+            state.usage_unknown_count if key in TOKENS else state.cost_unknown_count if key == "cost_micros" else 0
+        )
+        course.reach(key, Level(at_us, state.usage.get(key, 0), reserved.get(key, 0), unknown))
+
+
+def consumption_of_rows(steps: Iterable[AgentStep], tools: Iterable[ToolInvocation]) -> Levels:
+    """From the rows of a run too long to read all its events: calls as they began, tokens and cost as they ended."""
+    charges: list[tuple[int, Mapping[str, int | None]]] = []
+    for step in steps:
+        charges.append((step.started_elapsed_us, {"model_calls": step.attempt_count}))
+        if step.duration_us is not None:
+            tokens = {"input_tokens": step.input_tokens, "output_tokens": step.output_tokens}
+            known = [count for count in tokens.values() if count is not None]
+            spent = {**tokens, "total_tokens": sum(known) if known else None, "cost_micros": step.cost_micros}
+            charges.append((step.started_elapsed_us + step.duration_us, spent))
+    charges += [(tool.started_elapsed_us, {"tool_calls": 1, f"tool:{tool.tool_name}": 1}) for tool in tools]
+    course, used, unknown = _Course(), Counter[str](), Counter[str]()
+    for at_us, charged in sorted(charges, key=lambda charge: charge[0]):
+        for key, amount in charged.items():
+            used[key] += amount or 0
+            unknown[key] += amount is None
+            course.reach(key, Level(at_us, used[key], 0, unknown[key]))
+    return course.levels

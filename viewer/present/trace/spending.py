@@ -1,0 +1,105 @@
+"""What the timeline's panel shows of each enforced limit: how its use rose over time, those that mattered first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ledger.records import RunDetail
+from ledger.words.codes import amount, resource
+from ledger.words.format import elapsed
+from viewer.present.timeline.consumption import Level, Levels, consumption, consumption_of_rows
+from viewer.present.timeline.curves import Curve, curve
+from viewer.present.timeline.scale import Scale
+from viewer.present.trace.gauges import binding, enforced_limits
+from viewer.reading.run import RunReading
+
+MATTERED_SHARE = 0.5
+"""A limit of which at least this much was used is shown at once."""
+SHOWN_MAX = 4
+CHANGES_TOLD_MAX = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """One limit over time."""
+
+    label: str
+    used: str
+    limit: str
+    is_binding: bool
+    curve: Curve
+    told: Sequence[str]
+    """The exact figure of each step of the curve."""
+    words: str
+    """The same for who does not see it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """All limits over time."""
+
+    shown: tuple[Spent, ...]
+    others: tuple[Spent, ...]
+    is_from_rows: bool
+    """Whether it was put together from steps and tools, since there are too many events to read."""
+
+    @property
+    def has_reserved(self) -> bool:
+        """Whether any curve has a part that is only reserved."""
+        return any(each.curve.has_reserved for each in (*self.shown, *self.others))
+
+
+def spending(reading: RunReading, scale: Scale, until_us: int) -> Spending:
+    """The binding limit first, then by how much of it was used; a limit of which nothing was used is left out."""
+    whole = reading.whole
+    if reading.complete:
+        levels = consumption(reading.events)
+    else:
+        levels = consumption_of_rows(whole.agent_steps, whole.tool_invocations)
+    limits, bound = enforced_limits(whole.run), binding(whole.run)
+    shares = dict(_shares(levels, limits))
+    ordered = sorted(shares, key=lambda key: (key != bound, -shares[key]))
+    mattered = [key for key in ordered if key == bound or shares[key] >= MATTERED_SHARE][:SHOWN_MAX]
+    spent = {key: _spent(whole.run, key, levels[key], limits[key], scale, until_us) for key in ordered}
+    return Spending(
+        shown=tuple(spent[key] for key in mattered),
+        others=tuple(spent[key] for key in ordered if key not in mattered),
+        is_from_rows=not reading.complete,
+    )
+
+
+def _shares(levels: Levels, limits: dict[str, int]) -> Iterator[tuple[str, float]]:
+    for key, limit in limits.items():
+        peak = max((level.used for level in levels.get(key, ())), default=0)
+        if peak or any(level.unknown_count for level in levels.get(key, ())):
+            yield key, peak / limit if limit else 1.0
+
+
+def _spent(run: RunDetail, key: str, levels: Sequence[Level], limit: int, scale: Scale, until_us: int) -> Spent:
+    last = levels[-1]
+    least = "≥ " if last.unknown_count else ""
+    course = curve(levels, limit, scale, until_us)
+    changes = [f"{_figures(key, level)} {_when(level)}" for level in levels[:CHANGES_TOLD_MAX]]
+    left_out = len(levels) - len(changes)
+    return Spent(
+        label=resource(key),
+        used=f"{least}{amount(key, last.used)}",
+        limit=amount(key, limit),
+        is_binding=key == binding(run),
+        curve=course,
+        told=[f"{_figures(key, step.level, limit)} {_when(step.level)}" for step in course.steps],
+        words=", ".join(changes) + (f", and {left_out:,} changes more" if left_out else ""),
+    )
+
+
+def _figures(key: str, level: Level, limit: int | None = None) -> str:
+    parts = [amount(key, level.used) + (f" of {amount(key, limit)}" if limit is not None else "")]
+    parts += [f"{amount(key, level.reserved)} of it reserved"] if level.reserved else []
+    word = "priced" if key == "cost_micros" else "reported"
+    parts += [f"{level.unknown_count:,} not {word}"] if level.unknown_count else []
+    return ", ".join(parts)
+
+
+def _when(level: Level) -> str:
+    return f"at {elapsed(level.at_us)} s"
