@@ -15,6 +15,9 @@ from starlette.staticfiles import StaticFiles
 
 from harness.errors import HarnessError
 from ledger.errors import LedgerError
+from viewer.access.errors import AccessRefused
+from viewer.access.guard import Guard
+from viewer.access.routes import guarded
 from viewer.api.live import Live
 from viewer.api.parts import Parts
 from viewer.api.runs import RunLists
@@ -37,6 +40,9 @@ from viewer.site import Site
 from viewer.stylesheet import Stylesheet
 from viewer.theme import ThemePages
 
+TOLD = (HTTPException, HarnessError, LedgerError, BadBody, ReadOnly, AccessRefused)
+"""What is raised on purpose, and becomes an answer."""
+
 Lifespan = Callable[[Starlette], AbstractAsyncContextManager[Any]]
 
 
@@ -50,6 +56,7 @@ def create_app(
     metrics: Metrics | None = None,
     root_path: str = "",
     trusted_proxies: Sequence[str] = (),
+    guard: Guard | None = None,
 ) -> Starlette:
     """The viewer over `reader`, with an application's own routes before its own.
 
@@ -59,13 +66,15 @@ def create_app(
     wrapper in the extra routes too. `root_path` is the sub-path (`/ledger`) that a reverse proxy serves the viewer at,
     and `trusted_proxies` are those (`10.0.0.1`, `10.0.0.0/8`, `unix`) whose `X-Forwarded-For`, `-Proto` and `-Host` are
     believed.
+    `guard` asks for tokens and records who looks; without one everybody may do everything, and routes of an application
+    that say no right of their own need that to annotate.
     """
     style = Stylesheet()
     renderer = Renderer(Site(root_path), style.version)
     tell, writing = _Teller(renderer), Writing(writer)
     app = Starlette(
         routes=[
-            *extra_routes,
+            *guarded(extra_routes),
             *(metrics.routes if metrics is not None else ()),
             *ComparePages(reader, renderer).routes,
             *Api(reader).routes,
@@ -87,12 +96,13 @@ def create_app(
             Middleware(SecurityMiddleware, allowed_hosts=allowed_hosts),
             Middleware(ExceptionMiddleware, handlers={Exception: tell.unexpected}),
         ],
-        exception_handlers=dict.fromkeys((HTTPException, HarnessError, LedgerError, BadBody, ReadOnly), tell),
+        exception_handlers=dict.fromkeys(TOLD, tell),
         lifespan=lifespan,
     )
     check_root_path(root_path, (getattr(route, "path", "") for route in app.routes))
     # One page has one address; with a slash too many it is not found.
     app.router.redirect_slashes = False
+    app.state.guard = guard or Guard()
     return app
 
 

@@ -1,21 +1,25 @@
 """Routes that say what right they need; who asks without it is refused before the endpoint is called."""
 
-from collections.abc import Awaitable, Callable, Collection
-from enum import StrEnum
+from __future__ import annotations
 
+import re
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import Any
+
+from starlette.datastructures import URLPath
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Match, Route
+from starlette.types import Receive, Scope, Send
 
+from viewer.access.guard import Guard, Rule
+from viewer.access.rights import Right
+from viewer.access.sessions import NAMES_BEGIN
 
-class Right(StrEnum):
-    """What a token may be good for."""
+__all__ = ["ForeignRoute", "GuardedRoute", "Right", "guarded"]
 
-    READ = "read"
-    ANNOTATE = "annotate"
-    CANCEL = "cancel"
-    AUDIT = "audit"
-    ERASE = "erase"
+ACTION_CHARS_MAX = 64
+HOME = "home"
 
 
 class GuardedRoute(Route):
@@ -28,9 +32,71 @@ class GuardedRoute(Route):
         *,
         needs: Right | None,
         shows_content: bool = False,
+        within_sessions: bool = False,
+        lists_sessions: bool = False,
         methods: Collection[str] | None = None,
     ) -> None:
+        """`shows_content`: content of runs is in the answer, so that who saw it is on record.
+
+        Somebody may be limited to some sessions. `within_sessions`: the answer is about no other sessions than those
+        that the request names, in parameters that begin `session` or in a body that is read through `session_for`; one
+        in the path says so, too. `lists_sessions`: a list that heeds `sessionPrefix`, which is set for him. Any other
+        route he is refused.
+        """
         super().__init__(path, endpoint, methods=methods)
         self.needs = needs
-        self.shows_content = shows_content
-        """Whether content of runs is in the answer, so that who saw it is on record."""
+        self.rule = None if needs is None else _rule(path, needs, shows_content, within_sessions, lists_sessions)
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Ask the guard, then the endpoint."""
+        is_asked = self.methods is None or scope["method"] in self.methods
+        if is_asked and self.rule is not None:
+            await _guard(scope).admit(scope, self.rule)
+        await super().handle(scope, receive, send)
+
+
+class ForeignRoute(BaseRoute):
+    """A route of an application's own that knows nothing of rights: it needs that to annotate.
+
+    It may do anything, so reading is too little; and somebody who is limited to some sessions is refused unless its
+    path names one of them, since nobody knows what else the endpoint looks at.
+    """
+
+    def __init__(self, route: BaseRoute) -> None:
+        self.route = route
+        self.path = getattr(route, "path", "")
+        self.needs = Right.ANNOTATE
+        self.rule = _rule(self.path, self.needs, shows_content=True)
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """As the route itself."""
+        return self.route.matches(scope)
+
+    def url_path_for(self, name: str, /, **path_params: Any) -> URLPath:
+        """As the route itself."""
+        return self.route.url_path_for(name, **path_params)
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Ask the guard, then the route."""
+        await _guard(scope).admit(scope, self.rule)
+        await self.route.handle(scope, receive, send)
+
+
+def guarded(routes: Sequence[BaseRoute]) -> list[BaseRoute]:
+    """Routes of an application, each with a rule: its own, or that of one that has none."""
+    return [route if isinstance(route, GuardedRoute) else ForeignRoute(route) for route in routes]
+
+
+def action_of(path: str) -> str:
+    """A path as a code: `/api/diagnosis/{sessionId}/trace` as `api.diagnosis.trace`."""
+    segments = [segment for segment in path.split("/") if segment and not segment.startswith("{")]
+    return re.sub(r"[^A-Za-z0-9_.]", "_", ".".join(segments))[:ACTION_CHARS_MAX] or HOME
+
+
+def _rule(path: str, needs: Right, shows_content: bool, within: bool = False, lists: bool = False) -> Rule:
+    return Rule(action_of(path), needs, shows_content, within or f"{{{NAMES_BEGIN}" in path, lists)
+
+
+def _guard(scope: Scope) -> Guard:
+    guard: Guard = scope["app"].state.guard
+    return guard

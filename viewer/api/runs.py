@@ -27,8 +27,10 @@ class RunLists:
     @property
     def routes(self) -> list[GuardedRoute]:
         return [
-            GuardedRoute("/api/diagnosis/runs", self.runs, needs=Right.READ, shows_content=True),
-            GuardedRoute("/api/chat/sessions", self.sessions, needs=Right.READ, shows_content=True),
+            GuardedRoute("/api/diagnosis/runs", self.runs, needs=Right.READ, shows_content=True, lists_sessions=True),
+            GuardedRoute(
+                "/api/chat/sessions", self.sessions, needs=Right.READ, shows_content=True, lists_sessions=True
+            ),
         ]
 
     async def runs(self, request: Request) -> Response:

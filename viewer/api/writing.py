@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from harness.errors import AlreadyTerminated
 from harness.ids import check_id
+from viewer.access.guard import session_for
 from viewer.access.routes import GuardedRoute, Right
 from viewer.http import queries, wrapper
 from viewer.http.json_body import JsonBody, read_body
@@ -63,7 +64,7 @@ class Writing:
     @property
     def routes(self) -> list[GuardedRoute]:
         return [
-            GuardedRoute("/api/feedback", self.feedback, needs=Right.ANNOTATE, methods=["POST"]),
+            GuardedRoute("/api/feedback", self.feedback, needs=Right.ANNOTATE, within_sessions=True, methods=["POST"]),
             GuardedRoute(
                 "/api/diagnosis/{sessionId}/runs/{runId}/cancel", self.cancel, needs=Right.CANCEL, methods=["POST"]
             ),
@@ -73,7 +74,7 @@ class Writing:
         """Bind feedback to exactly that run, of which the last counts; answers with the run it was bound to."""
         self._open()
         body = await read_body(request, FeedbackBody)
-        keys = check_id("sessionId", body.session_id), check_id("runId", body.run_id)
+        keys = session_for(request, check_id("sessionId", body.session_id)), check_id("runId", body.run_id)
         case_id = await self.judge(request, *keys, useful=body.useful, comment=body.comment)
         return wrapper.ok({**_ids(*keys), "useful": body.useful, "caseId": case_id})
 

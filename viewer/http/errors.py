@@ -12,6 +12,7 @@ from starlette.requests import Request
 
 from harness.errors import HarnessError, IllegalEvent, InvalidInput, LedgerUnavailable, RunEnded, TerminationNotRecorded
 from ledger.errors import LedgerError
+from viewer.access.errors import AccessRefused
 from viewer.api.writing import ReadOnly
 from viewer.http.json_body import BadBody
 
@@ -49,6 +50,8 @@ def problem_of(error: Exception) -> Problem:
         return Problem(error.status, error.code, str(error), headers=error.headers)
     if isinstance(error, ReadOnly):
         return Problem(403, error.code, str(error))
+    if isinstance(error, AccessRefused):
+        return Problem(error.status, error.code, str(error), headers=error.headers)
     if isinstance(error, (RunEnded, TerminationNotRecorded)):
         ids = {"sessionId": error.session_id, "runId": error.run_id, "outcome": error.outcome}
         status = _RUN_STATUS.get(error.code, 503 if isinstance(error, TerminationNotRecorded) else 500)

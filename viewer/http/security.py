@@ -89,6 +89,11 @@ def is_same_origin(headers: Headers) -> bool:
     )
 
 
+def comes_from_own_page(headers: Headers) -> bool:
+    """Whether a request says that a page of this very server sent it; one that is silent about that does not."""
+    return is_same_origin(headers) and (headers.get("sec-fetch-site") == "same-origin" or "origin" in headers)
+
+
 def host_name(host: str) -> str:
     """A `Host` header without its port, in lower case."""
     name, _, port = host.rpartition(":")

@@ -37,8 +37,10 @@ class ComparePages:
     def routes(self) -> list[GuardedRoute]:
         """What a browser and a program are served; `HEAD` comes with `GET`."""
         return [
-            GuardedRoute("/compare", self.page, needs=Right.READ, shows_content=True),
-            GuardedRoute("/api/diagnosis/compare", self.json, needs=Right.READ, shows_content=True),
+            GuardedRoute("/compare", self.page, needs=Right.READ, shows_content=True, within_sessions=True),
+            GuardedRoute(
+                "/api/diagnosis/compare", self.json, needs=Right.READ, shows_content=True, within_sessions=True
+            ),
         ]
 
     async def page(self, request: Request) -> Response:

@@ -27,8 +27,10 @@ class RunForms:
     @property
     def routes(self) -> list[GuardedRoute]:
         return [
-            GuardedRoute("/trace/feedback", self.feedback, needs=Right.ANNOTATE, methods=["POST"]),
-            GuardedRoute("/trace/stop", self.stop, needs=Right.CANCEL, methods=["POST"]),
+            GuardedRoute(
+                "/trace/feedback", self.feedback, needs=Right.ANNOTATE, within_sessions=True, methods=["POST"]
+            ),
+            GuardedRoute("/trace/stop", self.stop, needs=Right.CANCEL, within_sessions=True, methods=["POST"]),
         ]
 
     async def feedback(self, request: Request) -> Response:

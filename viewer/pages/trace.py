@@ -46,7 +46,7 @@ class TracePages:
     @property
     def routes(self) -> list[GuardedRoute]:
         """What a browser is served; `HEAD` comes with `GET`."""
-        return [GuardedRoute("/trace", self.trace, needs=Right.READ, shows_content=True)]
+        return [GuardedRoute("/trace", self.trace, needs=Right.READ, shows_content=True, within_sessions=True)]
 
     async def trace(self, request: Request) -> Response:
         """Exactly one run; the whole state of the page is in its address."""

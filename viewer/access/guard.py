@@ -1,0 +1,153 @@
+"""Before every endpoint: who asks, whether he may, and that it is on record.
+
+Where no token was ever made, everybody is anybody, with every right: such a server is reachable from its own machine
+alone (`viewer.serve`). From the first token on everybody needs one, on loopback too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from starlette.datastructures import Headers
+from starlette.requests import Request, cookie_parser
+from starlette.types import Scope
+
+from harness.clock import MonotonicClock, SystemMonotonicClock
+from harness.ids import IdSource, RandomIds
+from ledger.tokens.records import Token, TokenFinder
+from viewer.access.errors import AccessRefused, AllSessions, Forbidden, ForeignForm, NotRecorded, Unauthenticated
+from viewer.access.principal import ANYBODY, SCOPE_KEY, Principal, principal_in
+from viewer.access.records import Access, AccessRecords, Recorder
+from viewer.access.rights import Right
+from viewer.access.sessions import Sessions, safe_id
+from viewer.http.security import READING, comes_from_own_page
+
+COOKIE: Final = "tachograph_session"
+OPEN_SEEN_S: Final = 1.0
+"""How long a server that is open to everybody may take to hear of the first token."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What one route asks of whoever wants it."""
+
+    action: str
+    """What the route is called on record."""
+    needs: Right
+    shows_content: bool
+    within_sessions: bool
+    """Whether its answer is about no other sessions than those that the request names."""
+    lists_sessions: bool = False
+    """Whether it lists all sessions, or those that begin with the parameter `sessionPrefix`."""
+
+
+class Guard:
+    """Lets in, or raises `AccessRefused`."""
+
+    def __init__(
+        self,
+        tokens: TokenFinder | None = None,
+        recorder: Recorder | None = None,
+        *,
+        clock: MonotonicClock | None = None,
+        ids: IdSource | None = None,
+    ) -> None:
+        """`tokens` of the ledger, and the open ledger itself to record who looks. Without tokens nobody needs one."""
+        self._tokens = tokens
+        self._clock = clock or SystemMonotonicClock()
+        self._records = None if recorder is None else AccessRecords(recorder, self._clock)
+        self._open_since_ns: int | None = None
+        self.sessions = Sessions(ids or RandomIds())
+
+    async def admit(self, scope: Scope, rule: Rule) -> None:
+        """Find out who asks, and put it into the scope; content is shown only once it is durable that he looks."""
+        principal: Principal | None = None
+        try:
+            principal = await self._who(scope)
+            scope[SCOPE_KEY] = principal
+            self._check(scope, rule, principal)
+        except AccessRefused as refused:
+            await self._note_refusal(scope, rule, principal, refused.code)
+            raise
+        if rule.lists_sessions:
+            self.sessions.narrow(scope, principal)
+        named = self.sessions.named(scope)
+        foreign = [session_id for session_id in named if not principal.sees(session_id)]
+        if foreign:
+            await self._note_refusal(scope, rule, principal, "foreign_session", foreign[0])
+            self.sessions.hide(scope, principal)
+        elif rule.shows_content and self._records is not None:
+            session_id = safe_id(named[0]) if named else None
+            await self._records.note(
+                replace(_access(rule, principal), of_session_id=session_id, of_run_id=self.sessions.run_named(scope))
+            )
+
+    def _check(self, scope: Scope, rule: Rule, principal: Principal) -> None:
+        if rule.needs not in principal.rights:
+            raise Forbidden(rule.needs)
+        prefix = principal.session_prefix
+        if prefix is not None and not (rule.within_sessions or rule.lists_sessions):
+            raise AllSessions(prefix)
+        is_write = scope["method"] not in READING
+        if is_write and principal.session_secret is not None and not comes_from_own_page(Headers(scope=scope)):
+            raise ForeignForm
+
+    async def _who(self, scope: Scope) -> Principal:
+        if await self._is_open():
+            return ANYBODY
+        assert self._tokens is not None, "without tokens it is open"
+        if self._records is None:
+            raise NotRecorded
+        headers = Headers(scope=scope)
+        if "authorization" in headers:
+            return _principal(await self._tokens.by_bearer(_bearer(headers)))
+        secret = session_in(headers)
+        return _principal(None if secret is None else await self._tokens.by_session(secret), secret)
+
+    async def _is_open(self) -> bool:
+        if self._tokens is None:
+            return True
+        now_ns = self._clock.now_ns()
+        if self._open_since_ns is not None and now_ns - self._open_since_ns < OPEN_SEEN_S * 1_000_000_000:
+            return True
+        is_open = not await self._tokens.are_any()
+        self._open_since_ns = now_ns if is_open else None
+        return is_open
+
+    async def _note_refusal(
+        self, scope: Scope, rule: Rule, principal: Principal | None, reason: str, session_id: str | None = None
+    ) -> None:
+        if self._records is None:
+            return
+        refused = replace(_access(rule, principal or ANYBODY), reason=reason.upper())
+        await self._records.note_refusal(refused, None if session_id is None else safe_id(session_id))
+
+
+def session_for(request: Request, session_id: str) -> str:
+    """A session that the body names, as whoever asks may see it: another's is one that is not there."""
+    principal = principal_in(request.scope)
+    guard: Guard = request.app.state.guard
+    return session_id if principal is None else guard.sessions.shown(session_id, principal)
+
+
+def session_in(headers: Headers) -> str | None:
+    """The secret that the cookie holds, of whoever has signed in."""
+    return cookie_parser(headers.get("cookie", "")).get(COOKIE)
+
+
+def _bearer(headers: Headers) -> str:
+    values = headers.getlist("authorization")
+    scheme, _, presented = values[0].partition(" ")
+    return presented.strip() if len(values) == 1 and scheme.lower() == "bearer" else ""
+
+
+def _principal(token: Token | None, session_secret: str | None = None) -> Principal:
+    if token is None:
+        raise Unauthenticated
+    rights = frozenset(map(Right, token.rights))
+    return Principal(token.owner, token.token_id, rights, token.session_prefix, session_secret)
+
+
+def _access(rule: Rule, principal: Principal) -> Access:
+    return Access(rule.action, token_id=principal.token_id, actor=principal.owner)

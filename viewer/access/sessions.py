@@ -1,0 +1,81 @@
+"""A session that somebody may not see is, to him, a session that does not exist.
+
+Its id is replaced, before the endpoint is called, by one that no session has. So whatever the endpoint says of unknown
+sessions, it says of that one too, byte for byte, and no endpoint has to remember to look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+from starlette.types import Scope
+
+from harness.errors import InvalidInput
+from harness.ids import IdSource, check_id
+from viewer.access.principal import Principal
+
+NAMES_BEGIN = "session"
+"""Parameters that name a session: `sessionId`, and where two are compared `sessionA` and `sessionB`."""
+PREFIX = "sessionPrefix"
+"""How the ids of the sessions begin that a list is of."""
+RUNS = ("runId", "runA")
+
+
+class Sessions:
+    """The sessions that requests name."""
+
+    def __init__(self, ids: IdSource) -> None:
+        self._nobodys = f"no-session-{ids.salt().hex()}"
+
+    def named(self, scope: Scope) -> list[str]:
+        """Those in the path and in the query."""
+        return [value for name, value in _parameters(scope) if _is_one(name) and name != PREFIX]
+
+    def run_named(self, scope: Scope) -> str | None:
+        """The first run that is named with them, if it can be one."""
+        return next((safe_id(value) for name, value in _parameters(scope) if name in RUNS), None)
+
+    def narrow(self, scope: Scope, principal: Principal) -> None:
+        """Let a list be of his sessions alone, as if he had asked for these."""
+        prefix, query = principal.session_prefix, _in_query(scope)
+        asked = [value for name, value in query if name == PREFIX]
+        if prefix is None or (asked and all(one.startswith(prefix) for one in asked)):
+            return
+        # Whoever asks for what is none of his finds nothing.
+        wanted = prefix if all(prefix.startswith(one) for one in asked) else self._nobodys
+        others = [(name, value) for name, value in query if name != PREFIX]
+        scope["query_string"] = urlencode([*others, (PREFIX, wanted)]).encode()
+
+    def hide(self, scope: Scope, principal: Principal) -> None:
+        """Let the request ask for a session that is not there, instead of one that is not his to see."""
+        scope["path_params"] = dict(self._shown(scope["path_params"].items(), principal))
+        scope["query_string"] = urlencode(self._shown(_in_query(scope), principal)).encode()
+
+    def shown(self, session_id: str, principal: Principal) -> str:
+        """The id as it is where he may see it, else that of nobody's session."""
+        return session_id if principal.sees(session_id) else self._nobodys
+
+    def _shown(self, parameters: Iterable[tuple[str, Any]], principal: Principal) -> list[tuple[str, Any]]:
+        return [(name, self.shown(value, principal) if _is_one(name) else value) for name, value in parameters]
+
+
+def safe_id(value: str) -> str | None:
+    """The id, as it may be recorded; None for what can be none."""
+    try:
+        return check_id("id", value)
+    except InvalidInput:
+        return None
+
+
+def _parameters(scope: Scope) -> list[tuple[str, str]]:
+    return [*((name, str(value)) for name, value in scope["path_params"].items()), *_in_query(scope)]
+
+
+def _in_query(scope: Scope) -> list[tuple[str, str]]:
+    return parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+
+
+def _is_one(name: str) -> bool:
+    return name.startswith(NAMES_BEGIN)
