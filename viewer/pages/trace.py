@@ -115,6 +115,7 @@ def links_of(request: Request, site: Site) -> TraceLinks:
         event=queries.position(request, "event"),
         steps=queries.position(request, "steps") or 0,
         tools=queries.position(request, "tools") or 0,
+        entries=queries.position(request, "entries") or 0,
         content=content,
         offset=queries.position(request, "offset") or 0,
         view=_one_of(request, "view", VIEWS),

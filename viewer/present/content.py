@@ -10,6 +10,7 @@ from viewer.present import json_tree
 from viewer.present.text import WINDOW_SIZE_BYTES, Window, window
 
 PEEK_CHARS_MAX = 96
+SAID_CHARS_MAX = 480
 PEEK_WINDOW_SIZE_BYTES = 2_048
 """How much of a content is on the page before somebody asks for it."""
 PEEK_TREE_SIZE_BYTES = 16_384
@@ -64,27 +65,34 @@ def showing(shown: Window) -> str:
     return f"Showing bytes {count(shown.start + 1)}–{count(shown.end)} of {count(shown.size_bytes)}"
 
 
-def reply(content: ContentView | None) -> str:
+def said(content: ContentView | None) -> str:
+    """The beginning of what a model or a tool said, or why it cannot be read."""
+    if content is None:
+        return ""
+    return _why_missing(content) if content.data is None else reply(content, SAID_CHARS_MAX)
+
+
+def reply(content: ContentView | None, chars_max: int = PEEK_CHARS_MAX) -> str:
     """A model's reply on one line: what it says, or which tools it calls; any other content as `peek` has it."""
     if content is None or content.data is None or "json" not in content.media_type:
-        return peek(content)
+        return peek(content, chars_max)
     tree = json_tree.parse(content.data)
     members = {node.key: node for node in tree.children} if tree is not None and tree.kind == "object" else {}
-    said = next((members[key].text for key in ("content", "text") if key in members and members[key].text), "")
-    if said and said != "null":
-        return shorten(said, PEEK_CHARS_MAX)
+    text = next((members[key].text for key in ("content", "text") if key in members and members[key].text), "")
+    if text and text != "null":
+        return shorten(text, chars_max)
     calls = members["tool_calls"].children if "tool_calls" in members else ()
     names = [child.text for call in calls for child in call.children if child.key == "name"]
-    return shorten(f"calls {', '.join(names)}", PEEK_CHARS_MAX) if names else peek(content)
+    return shorten(f"calls {', '.join(names)}", chars_max) if names else peek(content, chars_max)
 
 
-def peek(content: ContentView | None) -> str:
+def peek(content: ContentView | None, chars_max: int = PEEK_CHARS_MAX) -> str:
     """The content's first words on one line."""
     if content is None:
         return ""
     if content.data is None:
         return content.state.replace("_", " ")
-    return shorten(content.data[: PEEK_CHARS_MAX * 4].decode("utf-8", "replace"), PEEK_CHARS_MAX)
+    return shorten(content.data[: chars_max * 4].decode("utf-8", "replace"), chars_max)
 
 
 def arguments(tool: ToolInvocation) -> str:

@@ -29,6 +29,8 @@ class TraceLinks:
     steps: int = 0
     tools: int = 0
     """How many rows of the list are skipped."""
+    entries: int = 0
+    """How many entries of the transcript are skipped."""
     content: str | None = None
     """The content shown from byte `offset`."""
     offset: int = 0
@@ -128,6 +130,18 @@ class TraceLinks:
         """Another page of the tools."""
         return replace(self, tools=skipped, view="tools")._path("tools")
 
+    def entries_from(self, skipped: int) -> str:
+        """Another page of the transcript."""
+        return replace(self, entries=skipped, content=None, offset=0, view="transcript")._path("transcript")
+
+    def works_from(self, steps: int, tools: int) -> str:
+        """Another page of the transcript of a long run, by how many steps and tool calls are before it."""
+        return replace(self, steps=steps, tools=tools, content=None, offset=0, view="transcript")._path("transcript")
+
+    def within(self, view: View) -> "TraceLinks":
+        """The same state, staying with that list."""
+        return replace(self, view=view)
+
     def content_from(self, key: str, offset: int) -> str:
         """The same page with another window of a content."""
         return replace(self, content=key, offset=offset)._path(key)
@@ -175,6 +189,7 @@ class TraceLinks:
             "q": self.text or None,
             "steps": self.steps or None,
             "tools": self.tools or None,
+            "entries": self.entries or None,
             "content": self.content,
             "offset": self.offset or None,
             "view": self.view,

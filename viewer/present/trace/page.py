@@ -21,6 +21,7 @@ from viewer.present.trace.notices import notices
 from viewer.present.trace.over_time import OverTime, over_time
 from viewer.present.trace.replay import ReplayBar, replay_bar
 from viewer.present.trace.stopping import StopRequest, stop_request
+from viewer.present.trace.transcript import Transcript, transcript_of
 from viewer.present.trace.verdict import Verdict, verdict
 from viewer.reading.replays import Place
 from viewer.reading.run import RunReading
@@ -57,6 +58,7 @@ class TracePage:
     events: EventList
     inspector: Inspector | None
     replay: ReplayBar
+    transcript: Transcript
     judgements: Sequence[Judgement]
 
     @property
@@ -109,6 +111,7 @@ def trace_page(reading: RunReading, links: TraceLinks, told: str = "") -> TraceP
         events=event_list(reading, links),
         inspector=inspector(reading, links, changed_by(selected, reading.place)),
         replay=replay_bar(reading, links),
+        transcript=transcript_of(reading, links),
         judgements=judgements(trace.feedback, trace.self_evaluation),
     )
 

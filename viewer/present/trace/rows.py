@@ -47,14 +47,14 @@ def step_rows(
     shown: Sequence[AgentStep], total: int, links: TraceLinks, currency: str | None = None
 ) -> tuple[list[WorkRow], Paging]:
     """A page of the model steps, of which there are `total`."""
-    return [_step(step, links, currency) for step in shown], paging(
+    return [step_row(step, links, currency) for step in shown], paging(
         links.steps, len(shown), total, ROWS_PER_PAGE, links.steps_from
     )
 
 
 def tool_rows(shown: Sequence[ToolInvocation], total: int, links: TraceLinks) -> tuple[list[WorkRow], Paging]:
     """A page of the tool invocations, of which there are `total`."""
-    return [_tool(tool, links) for tool in shown], paging(
+    return [tool_row(tool, links) for tool in shown], paging(
         links.tools, len(shown), total, ROWS_PER_PAGE, links.tools_from
     )
 
@@ -73,7 +73,8 @@ def paging(skipped: int, shown: int, total: int, page_size: int, href: Callable[
     )
 
 
-def _step(step: AgentStep, links: TraceLinks, currency: str | None) -> WorkRow:
+def step_row(step: AgentStep, links: TraceLinks, currency: str | None) -> WorkRow:
+    """One model step."""
     tokens = [f"{count(amount)} {word}" for amount, word in _tokens(step) if amount is not None]
     attempts = plural(step.attempt_count, "attempt") if step.attempt_count > 1 else ""
     unknown = "tokens unknown" if not tokens and step.status == "SUCCESS" else ""
@@ -95,7 +96,8 @@ def _step(step: AgentStep, links: TraceLinks, currency: str | None) -> WorkRow:
     )
 
 
-def _tool(tool: ToolInvocation, links: TraceLinks) -> WorkRow:
+def tool_row(tool: ToolInvocation, links: TraceLinks) -> WorkRow:
+    """One invocation."""
     key = f"tool-{tool.invocation_no}"
     return WorkRow(
         key=key,
