@@ -26,6 +26,7 @@ from viewer.api.writing import ReadOnly, Writer, Writing
 from viewer.http import wrapper
 from viewer.http.errors import Problem, log_unexpected, problem_of
 from viewer.http.forwarded import Forwarded, TrustedProxies
+from viewer.http.head import BoundedHead
 from viewer.http.json_body import BadBody
 from viewer.http.root_path import BelowRootPath, check_root_path, path_below_root
 from viewer.http.security import LOOPBACK_HOSTS, SecurityMiddleware
@@ -94,6 +95,7 @@ def create_app(
             Middleware(BelowRootPath, root_path=root_path),
             *([Middleware(CountRequests, metrics=metrics)] if metrics is not None else ()),
             Middleware(SecurityMiddleware, allowed_hosts=allowed_hosts),
+            Middleware(BoundedHead),
             Middleware(ExceptionMiddleware, handlers={Exception: tell.unexpected}),
         ],
         exception_handlers=dict.fromkeys(TOLD, tell),

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-import uvicorn
 
 from ledger import LedgerReader
 from viewer.app import create_app
 from viewer.reading import Reader
-from viewer.serving.server import config_of
+from viewer.serving.server import Server, config_of
 
 
 @contextmanager
@@ -24,12 +23,12 @@ def served(source: Reader | Path, **settings: Any) -> Iterator[str]:
     The socket listens before the thread starts, so nobody has to wait for the server.
     """
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        servers: list[uvicorn.Server] = []
+        servers: list[Server] = []
         ready = threading.Event()
 
         async def serve() -> None:
             async with _opened(source) as reader:
-                servers.append(uvicorn.Server(config_of(create_app(reader, **settings))))
+                servers.append(Server(config_of(create_app(reader, **settings))))
                 ready.set()
                 await servers[0].serve(sockets=[listener])
 

@@ -110,3 +110,14 @@ def test_a_path_cannot_leave_the_static_folder():
             assert answer.status == 404
             assert b"create_app" not in answer.read()
         connection.close()
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "POST"])
+@pytest.mark.parametrize("path", [*PATHS, "/api/chat/session/s-42", "/api/feedback", "/healthz", "/style.css"])
+def test_no_answer_lets_a_page_of_another_origin_read_it(client, method, path):
+    asks = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "content-type"}
+    for origin in ("https://evil.example", "null", str(client.base_url)):
+        answer = client.request(method, path, headers={"Origin": origin, **asks})
+        assert [name for name in answer.headers if name.startswith("access-control-")] == []
+        if method == "OPTIONS":
+            assert answer.status_code in (404, 405)

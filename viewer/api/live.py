@@ -70,7 +70,7 @@ class Live:
                 first = await asyncio.wait_for(follower.page(), ENDED_WAIT_S)
             except TimeoutError:
                 return Response(status_code=204)
-        return _Stream(self, follower, first)
+        return _Stream(self, follower, first, getattr(request.state, "stopping", None) or asyncio.Event())
 
     def entered(self, by: int) -> None:
         """A stream was opened, or has ended."""
@@ -78,44 +78,50 @@ class Live:
 
 
 class _Stream(Response):
-    """Sends until the run has ended, or the client has gone or does not read."""
+    """Sends until the run has ended, the client has gone or does not read, or the server stops."""
 
-    def __init__(self, live: Live, follower: Follower, first: Told) -> None:
+    def __init__(self, live: Live, follower: Follower, first: Told, stopping: asyncio.Event) -> None:
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         super().__init__(None, headers=headers, media_type="text/event-stream")
         del self.headers["content-length"]
         self._live = live
         self._follower = follower
         self._first = first
+        self._stopping = stopping
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._live.entered(+1)
         gone = asyncio.ensure_future(left(receive))
+        stopped = asyncio.ensure_future(self._stopping.wait())
         try:
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
             await say(send, b": following\n\n")
             if self._first:
                 await say(send, _told(self._first))
             if not _has_ended(self._first):
-                await self._follow(send, gone)
+                await self._follow(send, gone, stopped)
             if not gone.done():
-                await say(send, b"event: end\ndata: {}\n\n", more=False)
+                # Without the run's end the client asks again, of whoever serves next.
+                await say(send, b"" if stopped.done() else b"event: end\ndata: {}\n\n", more=False)
         except TimeoutError:
             log.info("a live stream was dropped, as its client did not read it")
         except LedgerError as error:
             log.warning("a live stream was cut: %s", error.code)
         finally:
             gone.cancel()
+            stopped.cancel()
             self._live.entered(-1)
 
-    async def _follow(self, send: Send, gone: asyncio.Future[None]) -> None:
-        """Send what comes, until the run's end or the client's."""
+    async def _follow(self, send: Send, gone: asyncio.Future[None], stopped: asyncio.Future[Any]) -> None:
+        """Send what comes, until the run's end, the client's or the server's."""
         coming: asyncio.Future[Told] | None = None
         try:
-            while not gone.done():
+            while not (gone.done() or stopped.done()):
                 coming = coming or asyncio.ensure_future(self._follower.page())
-                either: set[asyncio.Future[Any]] = {coming, gone}
+                either: set[asyncio.Future[Any]] = {coming, gone, stopped}
                 await asyncio.wait(either, timeout=HEARTBEAT_S, return_when=asyncio.FIRST_COMPLETED)
+                if stopped.done():
+                    return
                 if not coming.done():
                     await say(send, b": still there\n\n")
                     continue
