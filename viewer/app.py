@@ -31,6 +31,7 @@ from viewer.http.json_body import BadBody
 from viewer.http.root_path import BelowRootPath, check_root_path, path_below_root
 from viewer.http.security import LOOPBACK_HOSTS, SecurityMiddleware
 from viewer.metrics import CountRequests, Metrics
+from viewer.openapi.endpoint import OpenApi
 from viewer.pages.compare import ComparePages
 from viewer.pages.forms import RunForms
 from viewer.pages.runs import RunPages
@@ -73,23 +74,24 @@ def create_app(
     style = Stylesheet()
     renderer = Renderer(Site(root_path), style.version)
     tell, writing = _Teller(renderer), Writing(writer)
+    routes: list[BaseRoute] = [
+        *guarded(extra_routes),
+        *Api(reader).routes,
+        *Parts(reader).routes,
+        *RunLists(reader).routes,
+        *Live(reader).routes,
+        *writing.routes,
+        *(metrics.routes if metrics is not None else ()),
+        *ComparePages(reader, renderer).routes,
+        *RunForms(writing, renderer.site).routes,
+        *RunPages(reader, renderer).routes,
+        *TracePages(reader, renderer, writing).routes,
+        *style.routes,
+        *ThemePages(renderer.site).routes,
+        Mount("/static", StaticFiles(packages=[("viewer", "static")]), name="static"),
+    ]
     app = Starlette(
-        routes=[
-            *guarded(extra_routes),
-            *(metrics.routes if metrics is not None else ()),
-            *ComparePages(reader, renderer).routes,
-            *Api(reader).routes,
-            *Parts(reader).routes,
-            *RunLists(reader).routes,
-            *Live(reader).routes,
-            *writing.routes,
-            *RunForms(writing, renderer.site).routes,
-            *RunPages(reader, renderer).routes,
-            *TracePages(reader, renderer, writing).routes,
-            *style.routes,
-            *ThemePages(renderer.site).routes,
-            Mount("/static", StaticFiles(packages=[("viewer", "static")]), name="static"),
-        ],
+        routes=[*OpenApi(routes, root_path).routes, *routes],
         middleware=[
             Middleware(Forwarded, proxies=TrustedProxies(trusted_proxies)),
             Middleware(BelowRootPath, root_path=root_path),

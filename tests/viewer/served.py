@@ -10,14 +10,14 @@ from typing import Any
 
 import httpx2
 
-from ledger import LedgerReader
+from ledger import Ledger, LedgerReader
 from viewer.app import create_app
 from viewer.reading import Reader
 from viewer.serving.server import Server, config_of
 
 
 @contextmanager
-def served(source: Reader | Path, **settings: Any) -> Iterator[str]:
+def served(source: Reader | Path, *, writable: bool = False, **settings: Any) -> Iterator[str]:
     """Serve a reader or a ledger's file until the block is left; the base address.
 
     The socket listens before the thread starts, so nobody has to wait for the server.
@@ -27,8 +27,8 @@ def served(source: Reader | Path, **settings: Any) -> Iterator[str]:
         ready = threading.Event()
 
         async def serve() -> None:
-            async with _opened(source) as reader:
-                servers.append(Server(config_of(create_app(reader, **settings))))
+            async with _opened(source, writable) as (reader, writer):
+                servers.append(Server(config_of(create_app(reader, writer=writer, **settings))))
                 ready.set()
                 await servers[0].serve(sockets=[listener])
 
@@ -52,9 +52,12 @@ def client_of(source: Reader | Path, **settings: Any) -> Iterator[httpx2.Client]
 
 
 @asynccontextmanager
-async def _opened(source: Reader | Path) -> AsyncIterator[Reader]:
+async def _opened(source: Reader | Path, writable: bool) -> AsyncIterator[tuple[Reader, Ledger | None]]:
     if not isinstance(source, Path):
-        yield source
-        return
-    async with await LedgerReader.open(source) as reader:
-        yield reader
+        yield source, None
+    elif writable:
+        async with await Ledger.open(source) as ledger:
+            yield ledger.reader, ledger
+    else:
+        async with await LedgerReader.open(source) as reader:
+            yield reader, None

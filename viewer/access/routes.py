@@ -15,6 +15,7 @@ from starlette.types import Receive, Scope, Send
 from viewer.access.guard import Guard, Rule
 from viewer.access.rights import Right
 from viewer.access.sessions import NAMES_BEGIN
+from viewer.openapi.describing import Described
 
 __all__ = ["ForeignRoute", "GuardedRoute", "Right", "guarded"]
 
@@ -34,6 +35,7 @@ class GuardedRoute(Route):
         shows_content: bool = False,
         within_sessions: bool = False,
         lists_sessions: bool = False,
+        described: Described | None = None,
         methods: Collection[str] | None = None,
     ) -> None:
         """`shows_content`: content of runs is in the answer, so that who saw it is on record.
@@ -45,6 +47,8 @@ class GuardedRoute(Route):
         """
         super().__init__(path, endpoint, methods=methods)
         self.needs = needs
+        self.described = described
+        """What the description of the API says of it; None for what is a page."""
         self.rule = None if needs is None else _rule(path, needs, shows_content, within_sessions, lists_sessions)
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:

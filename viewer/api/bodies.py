@@ -1,7 +1,7 @@
 """Records as the JSON that the API gives: camelCase, times in RFC 3339, free text with its state (SPEC R4, R5, D14)."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import orjson
 
@@ -16,11 +16,12 @@ from ledger.records import (
     ToolInvocation,
 )
 from ledger.words.format import instant
+from viewer.api import shapes
 
 Json = dict[str, Any]
 
 
-def trace_body(trace: RunTrace) -> Json:
+def trace_body(trace: RunTrace) -> shapes.Trace:
     """Exactly one run: the seven members of the trace, and no other."""
     return {
         "chatSession": session_body(trace.chat_session),
@@ -33,7 +34,7 @@ def trace_body(trace: RunTrace) -> Json:
     }
 
 
-def session_body(session: ChatSession) -> Json:
+def session_body(session: ChatSession) -> shapes.Session:
     """Conversation metadata."""
     return {
         "sessionId": session.session_id,
@@ -45,7 +46,7 @@ def session_body(session: ChatSession) -> Json:
     }
 
 
-def summary_body(run: RunSummary) -> Json:
+def summary_body(run: RunSummary) -> shapes.RunSummary:
     """One line of a run list: the ten fields, and no other."""
     return {
         "runId": run.run_id,
@@ -61,7 +62,7 @@ def summary_body(run: RunSummary) -> Json:
     }
 
 
-def run_body(trace: RunTrace) -> Json:
+def run_body(trace: RunTrace) -> shapes.Run:
     """The run itself; the answer's content is described here, so that an erased answer is told from none."""
     run: RunDetail = trace.run
     return {
@@ -92,14 +93,14 @@ def run_body(trace: RunTrace) -> Json:
         "error": content_body(run.error),
         "refused": None if run.refused is None else camel(run.refused),
         "degraded": run.degraded,
-        "answerContent": content_body(trace.answer, described_only=True),
+        "answerContent": content_facts(trace.answer),
         "orchestrationTrace": None if run.orchestration_trace is None else camel(run.orchestration_trace),
         "eventCount": run.event_count,
         "headLink": run.head_link,
     }
 
 
-def step_body(step: AgentStep) -> Json:
+def step_body(step: AgentStep) -> shapes.AgentStep:
     """One logical model step."""
     return {
         "runId": step.run_id,
@@ -128,7 +129,7 @@ def step_body(step: AgentStep) -> Json:
     }
 
 
-def tool_body(tool: ToolInvocation) -> Json:
+def tool_body(tool: ToolInvocation) -> shapes.ToolInvocation:
     """One granted attempt of a tool."""
     return {
         "runId": tool.run_id,
@@ -154,7 +155,7 @@ def tool_body(tool: ToolInvocation) -> Json:
     }
 
 
-def event_body(event: RecordedEvent) -> Json:
+def event_body(event: RecordedEvent) -> shapes.Event:
     """One event; `body` is, to the byte, what was recorded and hashed."""
     return {
         "seq": event.seq,
@@ -165,17 +166,23 @@ def event_body(event: RecordedEvent) -> Json:
         "recordedAt": instant(event.recorded_us),
         "recordedUs": event.recorded_us,
         "elapsedUs": event.elapsed_us,
-        "body": orjson.Fragment(event.body),
+        "body": cast(Any, orjson.Fragment(event.body)),
         "bodyHash": event.body_hash,
         "link": event.link,
     }
 
 
-def content_body(content: ContentView | None, *, described_only: bool = False) -> Json | None:
+def content_body(content: ContentView | None) -> shapes.Content | None:
     """Free text with its digest and state; `text` is null where there are no bytes."""
+    facts = content_facts(content)
+    return None if content is None or facts is None else {**facts, "text": content.text}
+
+
+def content_facts(content: ContentView | None) -> shapes.ContentFacts | None:
+    """The same without the text."""
     if content is None:
         return None
-    body: Json = {
+    body: shapes.ContentFacts = {
         "digest": content.digest,
         "sizeBytes": content.size_bytes,
         "mediaType": content.media_type,
@@ -184,7 +191,7 @@ def content_body(content: ContentView | None, *, described_only: bool = False) -
     if content.erasure is not None:
         erasure = content.erasure
         body["erasure"] = {"at": instant(erasure.erased_us), "actor": erasure.actor, "reason": erasure.reason}
-    return body if described_only else {**body, "text": content.text}
+    return body
 
 
 def evaluation_body(evaluation: Mapping[str, Any] | None) -> Json | None:
@@ -214,13 +221,13 @@ def _camel_key(key: str) -> str:
     return head + "".join(word[:1].upper() + word[1:] for word in rest)
 
 
-def _resources(amounts: Mapping[str, int]) -> Json:
+def _resources(amounts: Mapping[str, int]) -> shapes.Resources:
     """Limits or usage: each tool's own amount under `perTool`, by the tool's exact name."""
     body: Json = {_camel_key(key): amount for key, amount in amounts.items() if not key.startswith("tool:")}
     body["perTool"] = {key[len("tool:") :]: amount for key, amount in amounts.items() if key.startswith("tool:")}
     if "toolDefault" in body:
         body["perToolDefault"] = body.pop("toolDefault")
-    return body
+    return cast(shapes.Resources, body)
 
 
 def _instant(epoch_us: int | None) -> str | None:

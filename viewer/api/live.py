@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 from starlette.datastructures import Headers
@@ -18,11 +18,12 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from harness.errors import InvalidInput
-from ledger.errors import LedgerError
+from ledger.errors import AheadOfLog, LedgerError
 from ledger.records import RecordedEvent
 from viewer.access.routes import GuardedRoute, Right
 from viewer.http import queries, wrapper
 from viewer.http.sending import left, say
+from viewer.openapi.describing import Described, Failure, Parameter, Position
 from viewer.reading import Follower, Reader
 
 log = logging.getLogger(__name__)
@@ -34,6 +35,11 @@ ENDED_WAIT_S = 1.0
 STREAMS_MAX = 200
 """Streams open at once; whoever comes later asks again."""
 RUNNING = "RUNNING"
+EVENT_STREAM = "text/event-stream"
+FROM = Parameter("from", Literal["now"], "Only what comes; else everything from the beginning.")
+LAST_EVENT_ID = Parameter("Last-Event-ID", Position, "Goes on after this place of the public order.", place="header")
+AHEAD = Failure(409, AheadOfLog.code, "The log ends before that place: it was restored to less, or is another.")
+TOO_MANY = Failure(503, "too_many_streams", "Too many live streams are open; come again.")
 LAST = "run.terminated"
 
 Told = Sequence[tuple[int, RecordedEvent]]
@@ -49,7 +55,18 @@ class Live:
     @property
     def routes(self) -> list[GuardedRoute]:
         return [
-            GuardedRoute("/api/diagnosis/{sessionId}/runs/{runId}/live", self.live, needs=Right.READ, methods=["GET"])
+            GuardedRoute(
+                "/api/diagnosis/{sessionId}/runs/{runId}/live",
+                self.live,
+                needs=Right.READ,
+                methods=["GET"],
+                described=Described(
+                    query=(FROM, LAST_EVENT_ID),
+                    other_forms={EVENT_STREAM: "Each event's `seq` and `type` as it happens; `end` when the run has."},
+                    empty={204: "Nothing will come."},
+                    failures=(AHEAD, TOO_MANY),
+                ),
+            )
         ]
 
     async def live(self, request: Request) -> Response:
@@ -60,9 +77,8 @@ class Live:
             after = await self.reader.last_leaf()
         is_running = await self.reader.status(*keys) == RUNNING
         if self._open >= STREAMS_MAX:
-            return wrapper.error(
-                "too_many_streams", "too many live streams are open", 503, headers={"Retry-After": "5"}
-            )
+            headers = {"Retry-After": "5"}
+            return wrapper.error(TOO_MANY.code, "too many live streams are open", TOO_MANY.status, headers=headers)
         follower = self.reader.follow(after, run=keys)
         first: Told = ()
         if not is_running:
@@ -82,7 +98,7 @@ class _Stream(Response):
 
     def __init__(self, live: Live, follower: Follower, first: Told, stopping: asyncio.Event) -> None:
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        super().__init__(None, headers=headers, media_type="text/event-stream")
+        super().__init__(None, headers=headers, media_type=EVENT_STREAM)
         del self.headers["content-length"]
         self._live = live
         self._follower = follower

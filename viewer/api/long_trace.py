@@ -1,11 +1,11 @@
 """The trace of a long run, sent part by part: its body is whole (SPEC R4), but is never all in memory as JSON."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ledger.records import AgentStep, RunTrace, ToolInvocation
-from viewer.api.bodies import Json, step_body, tool_body, trace_body
+from viewer.api.bodies import step_body, tool_body, trace_body
 from viewer.http.wrapper import dumps
 
 ROWS_AT_ONCE = 200
@@ -35,7 +35,7 @@ def trace_parts(trace: RunTrace) -> Iterator[bytes]:
     yield b"}}"
 
 
-def _rows(rows: Sequence[Row], body: Callable[[Row], Json]) -> Iterator[bytes]:
+def _rows(rows: Sequence[Row], body: Callable[[Row], Mapping[str, Any]]) -> Iterator[bytes]:
     yield b"["
     for start in range(0, len(rows), ROWS_AT_ONCE):
         part = dumps([body(row) for row in rows[start : start + ROWS_AT_ONCE]])[1:-1]

@@ -4,8 +4,8 @@ Events are given as one stream, too: the whole run, read while it is sent, in me
 stream says how many there were, so that a stream that was cut is not taken for the run.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from typing import Any, Literal, TypeVar
 
 import orjson
 from starlette.requests import Request
@@ -14,15 +14,20 @@ from starlette.responses import Response
 from harness.errors import InvalidInput
 from ledger.records import AgentStep, RecordedEvent, RunTrace, ToolInvocation
 from viewer.access.routes import GuardedRoute, Right
-from viewer.api.bodies import Json, event_body, step_body, tool_body
+from viewer.api import shapes
+from viewer.api.bodies import event_body, step_body, tool_body
 from viewer.http import queries, wrapper
 from viewer.http.etag import event_etag, matches, not_modified, run_etag, tagged
 from viewer.http.sending import PartByPart
+from viewer.openapi.describing import Described, Failure, Parameter, paging
 from viewer.reading import Reader
 from viewer.reading.run import EVENTS_PER_READ
 
 NDJSON = "application/x-ndjson"
+LINES = "As lines: every event after `cursor`, and then `end` with their number."
 FORMATS = ("json", "ndjson")
+FORMAT = Parameter("format", Literal[FORMATS], "A page, or all events as lines; else what `Accept` says.")
+NO_EVENT = Failure(404, "event_not_found", "The run has no such event.")
 
 Row = TypeVar("Row", AgentStep, ToolInvocation, RecordedEvent)
 Keys = tuple[str, str]
@@ -42,10 +47,32 @@ class Parts:
     def routes(self) -> list[GuardedRoute]:
         run = "/api/diagnosis/{sessionId}/runs/{runId}"
         return [
-            GuardedRoute(f"{run}/steps", self.steps, needs=Right.READ, shows_content=True),
-            GuardedRoute(f"{run}/tools", self.tools, needs=Right.READ, shows_content=True),
-            GuardedRoute(f"{run}/events", self.events, needs=Right.READ),
-            GuardedRoute(f"{run}/events/{{seq}}", self.event, needs=Right.READ),
+            GuardedRoute(
+                f"{run}/steps",
+                self.steps,
+                needs=Right.READ,
+                shows_content=True,
+                described=_list_of(shapes.AgentStep, queries.ROWS),
+            ),
+            GuardedRoute(
+                f"{run}/tools",
+                self.tools,
+                needs=Right.READ,
+                shows_content=True,
+                described=_list_of(shapes.ToolInvocation, queries.ROWS),
+            ),
+            GuardedRoute(
+                f"{run}/events",
+                self.events,
+                needs=Right.READ,
+                described=_list_of(shapes.Event, queries.EVENTS, FORMAT, other_forms={NDJSON: LINES}),
+            ),
+            GuardedRoute(
+                f"{run}/events/{{seq}}",
+                self.event,
+                needs=Right.READ,
+                described=Described(answer=shapes.Event, has_tag=True, failures=(NO_EVENT,)),
+            ),
         ]
 
     async def steps(self, request: Request) -> Response:
@@ -72,7 +99,7 @@ class Parts:
         keys, seq = _keys(request), queries.position_in_path(request, "seq")
         found = await self.reader.events(*keys, max(seq - 1, 0), 1)
         if not found or found[0].seq != seq:
-            return wrapper.error("event_not_found", "this run has no such event", 404)
+            return wrapper.error(NO_EVENT.code, "this run has no such event", NO_EVENT.status)
         tag = event_etag(found[0])
         if matches(request.headers.getlist("if-none-match"), tag):
             return not_modified(tag)
@@ -82,7 +109,7 @@ class Parts:
         self,
         request: Request,
         read: Read[Row],
-        body: Callable[[Row], Json],
+        body: Callable[[Row], Mapping[str, Any]],
         number: Callable[[Row], int],
         size: queries.PageSize,
     ) -> Response:
@@ -104,6 +131,10 @@ class Parts:
             after, count = page[-1].seq, count + len(page)
         end = {"eventCount": count, "headSeq": head, "headLink": run.run.head_link}
         yield _line({"end": {"sessionId": keys[0], "runId": keys[1], **end}})
+
+
+def _list_of(row: Any, size: queries.PageSize, *more: Parameter, **settings: Any) -> Described:
+    return Described(answer=list[row], query=(*paging(size), *more), has_tag=True, pages=True, **settings)
 
 
 def _keys(request: Request) -> Keys:

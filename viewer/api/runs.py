@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -9,9 +11,11 @@ from harness.ids import check_id
 from ledger.lists import RunLine, SessionLine
 from ledger.words.format import instant
 from viewer.access.routes import GuardedRoute, Right
-from viewer.api.bodies import Json, camel, summary_body
+from viewer.api import shapes
+from viewer.api.bodies import camel, summary_body
 from viewer.http import queries, wrapper
-from viewer.http.filters import run_filter
+from viewer.http.filters import FILTERS, SESSION_PREFIX, run_filter
+from viewer.openapi.describing import RUN_CURSOR, Described, Parameter, paging
 from viewer.reading import Reader
 
 CUT = "X-Search-Cut"
@@ -27,9 +31,21 @@ class RunLists:
     @property
     def routes(self) -> list[GuardedRoute]:
         return [
-            GuardedRoute("/api/diagnosis/runs", self.runs, needs=Right.READ, shows_content=True, lists_sessions=True),
             GuardedRoute(
-                "/api/chat/sessions", self.sessions, needs=Right.READ, shows_content=True, lists_sessions=True
+                "/api/diagnosis/runs",
+                self.runs,
+                needs=Right.READ,
+                shows_content=True,
+                lists_sessions=True,
+                described=_list_of(shapes.RunLine, *FILTERS),
+            ),
+            GuardedRoute(
+                "/api/chat/sessions",
+                self.sessions,
+                needs=Right.READ,
+                shows_content=True,
+                lists_sessions=True,
+                described=_list_of(shapes.SessionLine, SESSION_PREFIX),
             ),
         ]
 
@@ -51,7 +67,7 @@ class RunLists:
         return wrapper.ok([session_line_body(session) for session in page.rows], headers=headers)
 
 
-def line_body(run: RunLine) -> Json:
+def line_body(run: RunLine) -> shapes.RunLine:
     """A line of the list of all runs."""
     return {
         **summary_body(run),
@@ -78,7 +94,7 @@ def line_body(run: RunLine) -> Json:
     }
 
 
-def session_line_body(session: SessionLine) -> Json:
+def session_line_body(session: SessionLine) -> shapes.SessionLine:
     """A line of the list of all sessions."""
     return {
         "sessionId": session.session_id,
@@ -90,6 +106,11 @@ def session_line_body(session: SessionLine) -> Json:
         "expiresAt": None if session.expires_us is None else instant(session.expires_us),
         "newestRun": None if session.newest_run is None else line_body(session.newest_run),
     }
+
+
+def _list_of(row: Any, *more: Parameter) -> Described:
+    paged = paging(queries.RUNS, RUN_CURSOR)
+    return Described(answer=list[row], query=(*paged, *more), pages=True, headers=(CUT,))
 
 
 def _headers(request: Request, limit: int, cursor: str | None, *, is_cut: bool) -> dict[str, str]:

@@ -3,12 +3,15 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
+from harness.events.base import Id
 from viewer.access.routes import GuardedRoute, Right
+from viewer.api import shapes
 from viewer.api.bodies import session_body, summary_body, trace_body
 from viewer.api.long_trace import is_long, trace_parts
 from viewer.http import queries, wrapper
 from viewer.http.etag import matches, not_modified, run_etag, tagged
 from viewer.http.sending import PartByPart
+from viewer.openapi.describing import RUN_CURSOR, Described, Parameter, paging
 from viewer.reading import Reader
 
 
@@ -22,10 +25,29 @@ class Api:
     def routes(self) -> list[GuardedRoute]:
         """What the API serves; `HEAD` comes with `GET`."""
         return [
-            GuardedRoute("/api/diagnosis/{sessionId}/trace", self.trace, needs=Right.READ, shows_content=True),
-            GuardedRoute("/api/chat/session/{sessionId}/runs", self.session_runs, needs=Right.READ, shows_content=True),
-            GuardedRoute("/api/chat/session/{sessionId}", self.session, needs=Right.READ),
-            GuardedRoute("/healthz", self.health, needs=None),
+            GuardedRoute(
+                "/api/diagnosis/{sessionId}/trace",
+                self.trace,
+                needs=Right.READ,
+                shows_content=True,
+                described=Described(
+                    answer=shapes.Trace, query=(Parameter("runId", Id, "The run.", required=True),), has_tag=True
+                ),
+            ),
+            GuardedRoute(
+                "/api/chat/session/{sessionId}/runs",
+                self.session_runs,
+                needs=Right.READ,
+                shows_content=True,
+                described=Described(answer=list[shapes.RunSummary], query=paging(queries.RUNS, RUN_CURSOR), pages=True),
+            ),
+            GuardedRoute(
+                "/api/chat/session/{sessionId}",
+                self.session,
+                needs=Right.READ,
+                described=Described(answer=shapes.Session),
+            ),
+            GuardedRoute("/healthz", self.health, needs=None, described=Described(answer=shapes.Health)),
         ]
 
     async def trace(self, request: Request) -> Response:

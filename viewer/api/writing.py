@@ -3,15 +3,19 @@
 from typing import Protocol
 
 from pydantic import Field
+from pydantic.config import JsonDict
 from starlette.requests import Request
 from starlette.responses import Response
 
 from harness.errors import AlreadyTerminated
-from harness.ids import check_id
+from harness.events import REQUESTABLE
+from harness.ids import ID_PATTERN, check_id
 from viewer.access.guard import session_for
 from viewer.access.routes import GuardedRoute, Right
+from viewer.api import shapes
 from viewer.http import queries, wrapper
 from viewer.http.json_body import JsonBody, read_body
+from viewer.openapi.describing import Described, Failure
 
 
 class Writer(Protocol):
@@ -35,11 +39,15 @@ class ReadOnly(Exception):
         super().__init__("this server only reads its ledger, so it takes no feedback and cancels nothing")
 
 
+ID: JsonDict = {"pattern": f"^{ID_PATTERN}$"}
+"""What `check_id` takes; it is asked later, since it says more of what is wrong."""
+
+
 class FeedbackBody(JsonBody):
     """`POST /api/feedback`: both ids are needed, and no run is inferred."""
 
-    session_id: str = Field(alias="sessionId")
-    run_id: str = Field(alias="runId")
+    session_id: str = Field(alias="sessionId", json_schema_extra=ID)
+    run_id: str = Field(alias="runId", json_schema_extra=ID)
     useful: bool
     comment: str | None = None
 
@@ -47,7 +55,11 @@ class FeedbackBody(JsonBody):
 class CancelBody(JsonBody):
     """`POST .../cancel`; nothing at all will do."""
 
-    reason: str = "USER_REQUESTED"
+    reason: str = Field(default="USER_REQUESTED", json_schema_extra={"enum": [*sorted(REQUESTABLE)]})
+
+
+TOO_LARGE = Failure(413, "too_large", "The comment is larger than the ledger stores.")
+HAS_ENDED = Failure(409, AlreadyTerminated.code, "The run has ended.", shapes.AlreadyEnded)
 
 
 class Writing:
@@ -64,9 +76,26 @@ class Writing:
     @property
     def routes(self) -> list[GuardedRoute]:
         return [
-            GuardedRoute("/api/feedback", self.feedback, needs=Right.ANNOTATE, within_sessions=True, methods=["POST"]),
             GuardedRoute(
-                "/api/diagnosis/{sessionId}/runs/{runId}/cancel", self.cancel, needs=Right.CANCEL, methods=["POST"]
+                "/api/feedback",
+                self.feedback,
+                needs=Right.ANNOTATE,
+                within_sessions=True,
+                methods=["POST"],
+                described=Described(answer=shapes.FeedbackBound, body=FeedbackBody, failures=(TOO_LARGE,)),
+            ),
+            GuardedRoute(
+                "/api/diagnosis/{sessionId}/runs/{runId}/cancel",
+                self.cancel,
+                needs=Right.CANCEL,
+                methods=["POST"],
+                described=Described(
+                    answer=shapes.CancellationAsked,
+                    status=202,
+                    body=CancelBody,
+                    body_may_be_empty=True,
+                    failures=(HAS_ENDED,),
+                ),
             ),
         ]
 

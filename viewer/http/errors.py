@@ -24,6 +24,7 @@ _LEDGER_STATUS = {
     "session_not_found": 404,
     "invalid_cursor": 400,
     "run_id_taken": 409,
+    "ahead_of_log": 409,
     "too_large": 413,
     "too_many_crossings": 413,
 }

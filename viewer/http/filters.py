@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, Literal
 
+from pydantic import Field
 from starlette.requests import Request
 
 from harness.errors import InvalidInput
-from ledger.run_filter import RunFilter
+from harness.events.base import Code, Id
+from harness.ids import MAX_NAME_CHARS
+from ledger.run_filter import LABELS_MAX, Feedback, RunFilter
 from ledger.words.times import moment_us
+from viewer.api import shapes
 from viewer.http import queries
+from viewer.openapi.describing import Parameter
 
 PLAIN = {
     "sessionId": "session_id",
@@ -28,6 +33,25 @@ TIMES = {"from": "from_us", "to": "to_us"}
 STATUS, LABEL, DEGRADED = "status", "label", "degraded"
 """`status` and `label` (`name=value`) may be given several times."""
 PARAMETERS = (*PLAIN, *TIMES, STATUS, LABEL, DEGRADED)
+_Name = Annotated[str, Field(pattern=r"^[ -~]*[!-~][ -~]*$", max_length=MAX_NAME_CHARS)]
+_Time = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\d(T\S+)?$")]
+_Labels = Annotated[list[Annotated[str, Field(pattern=r"^[!-<>-~]{1,99}=[!-~]{1,99}$")]], Field(max_length=LABELS_MAX)]
+SESSION_PREFIX = Parameter("sessionPrefix", Id, "How the session's id begins.")
+FILTERS = (
+    Parameter("sessionId", Id, "Runs of this session."),
+    SESSION_PREFIX,
+    Parameter(STATUS, list[shapes.RunStatus], "Any of these."),
+    Parameter("agentFlow", Code, "Such as CHAT_GRAPH."),
+    *(Parameter(name, _Name, "") for name in ("agent", "agentVersion", "actor", "environment")),
+    Parameter("tool", _Name, "A tool of which the run was granted an attempt."),
+    Parameter("reason", Code, "Why the run ended."),
+    Parameter("feedback", Feedback, ""),
+    Parameter(DEGRADED, Literal["true", "false"], ""),
+    Parameter("from", _Time, "Created then or later: a day, or an RFC 3339 time with its offset."),
+    Parameter("to", _Time, "And before that."),
+    Parameter(LABEL, _Labels, "`name=value`; all of these."),
+)
+"""The same parameters, as the API describes them."""
 _NAMES = {field: name for name, field in (PLAIN | TIMES | {LABEL: "labels"}).items()}
 _BOOLEANS = {"true": True, "false": False}
 

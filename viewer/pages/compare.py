@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from harness.errors import InvalidInput
+from harness.events.base import Id
 from harness.ids import check_id
 from ledger.audit.comparing.comparing import Comparison, compare
 from viewer.access.routes import GuardedRoute, Right
 from viewer.api.comparing import BOUNDARIES_PER_PAGE, comparison_body
 from viewer.http import queries, wrapper
+from viewer.openapi.describing import Described, Parameter, Position
 from viewer.present.compare.links import CompareLinks, Keys
 from viewer.present.compare.page import compare_page
 from viewer.present.compare.rows import SHOWN, Shown
@@ -23,6 +26,10 @@ COMPARISONS_AT_ONCE = 2
 """A further one waits: two long runs take some hundred megabytes and seconds."""
 OTHER_RUNS = 20
 """How many of the session's newest runs are offered to compare with."""
+BOTH_RUNS = (
+    *(Parameter(name, Id, "", required=True) for name in ("sessionA", "runA", "sessionB", "runB")),
+    Parameter("skip", Position, "How many boundaries come before the page."),
+)
 
 
 class ComparePages:
@@ -39,7 +46,12 @@ class ComparePages:
         return [
             GuardedRoute("/compare", self.page, needs=Right.READ, shows_content=True, within_sessions=True),
             GuardedRoute(
-                "/api/diagnosis/compare", self.json, needs=Right.READ, shows_content=True, within_sessions=True
+                "/api/diagnosis/compare",
+                self.json,
+                needs=Right.READ,
+                shows_content=True,
+                within_sessions=True,
+                described=Described(answer=dict[str, Any], query=BOTH_RUNS, pages=True),
             ),
         ]
 
