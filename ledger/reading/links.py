@@ -6,6 +6,7 @@ the page, and nothing of checkpoints: that is what verifying does.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator, Sequence
 
 from ledger.bytes import body_hash, genesis_link, next_link
@@ -22,8 +23,14 @@ def links_hold(events: Sequence[RecordedEvent], before: RecordedEvent | None, le
             link = genesis_link(ledger_id, str(event.fields.get("stream_id")))
         else:
             link = bytes.fromhex(before.link)
-        hashed = body_hash(event.body)
-        is_next = event.seq == (1 if before is None else before.seq + 1)
-        follows = next_link(link, event.seq, event.recorded_us, hashed).hex() == event.link
-        yield is_next and hashed.hex() == event.body_hash and follows
+        try:
+            yield event.seq == (1 if before is None else before.seq + 1) and _follows(event, link)
+        except (TypeError, struct.error):
+            yield False  # what is stored is of no kind that a body or a time can be
         before = event
+
+
+def _follows(event: RecordedEvent, link_before: bytes) -> bool:
+    hashed = body_hash(event.body)
+    link = next_link(link_before, event.seq, event.recorded_us, hashed)
+    return (hashed.hex(), link.hex()) == (event.body_hash, event.link)

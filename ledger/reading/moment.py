@@ -89,8 +89,7 @@ def part(connection: sa.Connection, keys: Keys, now_us: int, steps_after: int, t
     """A page of the run's steps and one of its invocations, and a line of each; `RunNotFound` as for `trace`."""
     steps = _numbered(connection, query.STEPS, keys, steps_after, limit)
     tools = _numbered(connection, query.TOOLS, keys, tools_after, limit)
-    works = [WorkLine("model", *row) for row in _lines(connection, query.STEP_LINES, keys)]
-    works += [WorkLine("tool", *row) for row in _lines(connection, query.TOOL_LINES, keys)]
+    works = [*_lines(connection, query.STEP_LINES, keys), *_lines(connection, query.TOOL_LINES, keys)]
     return RunPart(_trace(connection, keys, now_us, steps, tools), works)
 
 
@@ -222,12 +221,12 @@ def _all(connection: sa.Connection, statement: sa.Select[Any], keys: Keys) -> li
             return rows
 
 
-def _lines(connection: sa.Connection, statement: sa.Select[Any], keys: Keys) -> Iterator[views.Fields]:
-    """Every row of a run, page by page, of which none is kept here."""
+def _lines(connection: sa.Connection, statement: sa.Select[Any], keys: Keys) -> Iterator[WorkLine]:
+    """Every row of a run, page by page."""
     last = 0
     while page := connection.execute(statement, {**keys, "after_no": last, "limit": PAGE_LINES}).all():
-        yield from page
-        last = page[-1][0]
+        yield from map(WorkLine._make, page)
+        last = page[-1][1]
 
 
 def _numbered(

@@ -124,8 +124,9 @@ def _fields_of(record: type[AgentStep | ToolInvocation], table: sa.Table) -> lis
 def _lines(
     table: sa.Table, number: str, *, name: str, model: sa.ColumnElement[Any], effect: sa.ColumnElement[Any]
 ) -> sa.Select[Any]:
-    """Columns in the order of a `WorkLine`'s fields, without its kind."""
-    shown = (table.c[number], table.c[name], table.c.scope, model, effect, table.c.status)
+    """Columns in the order of a `WorkLine`'s fields."""
+    kind: sa.ColumnElement[str] = sa.literal_column(f"'{'model' if table is agent_step else 'tool'}'")
+    shown = (kind, table.c[number], table.c[name], table.c.scope, model, effect, table.c.status)
     times = (table.c.started_elapsed_us, table.c.duration_us, table.c.hidden_retry_count)
     of_run = table.c.run_id == sa.bindparam("run_id")
     return (

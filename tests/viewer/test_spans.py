@@ -4,7 +4,8 @@ from harness import events as e
 from ledger.reading.parts import RunPart
 from tests.viewer.example_runs import LIMITS, astray_run, budget_run, degraded_run, running_run
 from tests.viewer.fake_run import FakeRun
-from viewer.present.timeline.spans import spans_of, spans_of_works
+from viewer.present.timeline.spans import spans_of
+from viewer.present.timeline.works import spans_of_works
 
 
 def of(run: FakeRun):

@@ -42,7 +42,7 @@ class EventFilter:
     def is_said_by(self, event: RecordedEvent) -> bool:
         """Whether the event itself has the words."""
         wanted = self.text.casefold()
-        in_body = wanted in event.body.decode("utf-8", "replace").casefold()
+        in_body = wanted in str(event.body, "utf-8", "replace").casefold()
         return in_body or wanted in line(event.type, event.fields).casefold()
 
 

@@ -123,7 +123,7 @@ def timeline(
     inside = [span for span in spans if _is_in(scale.window, span.start_us, span.end_us)] if window else spans
     around = [each for each in scopes if _is_in(scale.window, each.start_us, each.end_us)] if window else scopes
     gathered = gather(inside, around)
-    lanes = len(inside) > ROWS_MAX
+    lanes = sum(span.count for span in inside) > ROWS_MAX
     single = single_windows(spans, scale.window, ROWS_MAX) if lanes else None
     dim_after_us = cursor_us if after_is_dim else None
     return Timeline(
@@ -135,8 +135,8 @@ def timeline(
         groups=tuple(_group(each, scale, single, dim_after_us) for each in gathered[:GROUPS_MAX]),
         cursor_x=round(scale.x(cursor_us), 2) if cursor_us is not None and _is_drawn(scale, cursor_us) else None,
         after_is_dim=after_is_dim,
-        shown_count=sum(len(each.spans) for each in gathered[:GROUPS_MAX]),
-        total_count=len(spans),
+        shown_count=sum(span.count for each in gathered[:GROUPS_MAX] for span in each.spans),
+        total_count=sum(span.count for span in spans),
         lanes=lanes,
         kinds=_legend(inside),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from viewer.present.timeline.bars import Bar, bar_of, merge
@@ -39,7 +39,7 @@ def lanes_of(spans: Sequence[Span], scale: Scale, single: Single) -> Iterator[La
             continue
         start_us = same[0].start_us
         yield Lane(
-            label=f"{len(same):,} × {kind}",
+            label=f"{sum(span.count for span in same):,} × {kind}",
             kind=kind,
             state="failed" if any(span.state == "failed" for span in same) else same[0].state,
             bars=merge(bar_of(scale, span.start_us, span.end_us, span.kind, span.state) for span in same),
@@ -53,8 +53,8 @@ def lanes_of(spans: Sequence[Span], scale: Scale, single: Single) -> Iterator[La
 
 def single_windows(spans: Sequence[Span], within: Stretch, rows_max: int) -> Single:
     """Windows inside `within` that no more than `rows_max` spans touch."""
-    starts = sorted(span.start_us for span in spans)
-    ends = sorted(span.end_us for span in spans if span.end_us is not None)
+    starts = sorted(at_us for span in spans for at_us in _starts(span))
+    ends = sorted(at_us for span in spans if span.end_us is not None for at_us in _ends(span, span.end_us))
 
     def single(start_us: int) -> Stretch | None:
         # Whatever began before the window's end, and had not ended before its start, touches it.
@@ -65,3 +65,16 @@ def single_windows(spans: Sequence[Span], within: Stretch, rows_max: int) -> Sin
         return Stretch(start_us, end_us) if end_us > start_us and began - over_before <= rows_max else None
 
     return single
+
+
+def _starts(span: Span) -> Iterable[int]:
+    """Of many that are one span, as if they were evenly spread over it."""
+    if span.count == 1 or span.end_us is None:
+        return (span.start_us,)
+    return (span.start_us + (span.end_us - span.start_us) * number // span.count for number in range(span.count))
+
+
+def _ends(span: Span, end_us: int) -> Iterable[int]:
+    if span.count == 1:
+        return (end_us,)
+    return (span.start_us + (end_us - span.start_us) * (number + 1) // span.count for number in range(span.count))

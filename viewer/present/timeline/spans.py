@@ -3,9 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
-from urllib.parse import unquote
 
-from ledger.reading.parts import WorkLine
 from ledger.records import AgentStep, RecordedEvent, ToolInvocation
 from ledger.words.codes import failure, plain, scope_of, used_of
 from ledger.words.format import count, duration, some
@@ -42,6 +40,8 @@ class Span:
     first_us: int | None = None
     """Of a stream: when its first output came, on the run's clock."""
     timeout_us: int | None = None
+    count: int = 1
+    """How many there were of its kind, one closely after the other; the span is all of them."""
 
     @property
     def is_suspect(self) -> bool:
@@ -64,20 +64,7 @@ def spans_of(
     reading = _Reading(rows)
     for event in events:
         reading.take(event)
-    return sorted(map(_told, reading.found.values()), key=lambda span: (span.start_us, span.seq))
-
-
-def spans_of_works(works: Iterable[WorkLine]) -> list[Span]:
-    """Spans of a run too long to read all its events: its steps and tools, without single attempts and waits."""
-    return sorted(map(_work_span, works), key=lambda span: span.start_us)
-
-
-def _work_span(row: WorkLine) -> Span:
-    start, state = row.started_elapsed_us, _STATES.get(row.status, "running")
-    end_us = None if row.duration_us is None else start + row.duration_us
-    scope = tuple(unquote(segment) for segment in row.scope.split("/")) if row.scope else ()
-    hidden = row.hidden_retry_count or 0
-    return _told(Span(0, scope, row.kind, state, row.name, start, end_us, hidden_count=hidden))
+    return sorted(map(told, reading.found.values()), key=lambda span: (span.start_us, span.seq))
 
 
 class _Reading:
@@ -142,7 +129,7 @@ def _started(event: RecordedEvent, row: Work | None) -> Span:
     )
 
 
-def _told(span: Span) -> Span:
+def told(span: Span) -> Span:
     """With all that is to be said of it, warnings first, and which attempt it was where it was not the only one."""
     hidden = some(span.hidden_count, "hidden request") if span.hidden_count else ""
     is_one_of_many = span.max_attempts > 1 and (span.attempt > 1 or span.state != "ok")
@@ -243,7 +230,6 @@ def _join(*parts: str) -> str:
 
 
 _TOKENS = (("input_tokens", "in"), ("output_tokens", "out"))
-_STATES: dict[str, State] = {"SUCCESS": "ok", "FAILED": "failed", "ABANDONED": "abandoned", "LATE": "late"}
 _FURTHER: dict[str, Callable[[Span, RecordedEvent, Work | None], Span]] = {
     "attempt.succeeded": _succeeded,
     "attempt.failed": _failed,

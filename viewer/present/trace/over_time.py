@@ -12,8 +12,9 @@ from viewer.present.timeline.marks import drawn_length_us
 from viewer.present.timeline.minimap import Minimap, minimap
 from viewer.present.timeline.scale import idle_stretches, scale_of
 from viewer.present.timeline.scopes import scopes_of
-from viewer.present.timeline.spans import Span, spans_of, spans_of_works
+from viewer.present.timeline.spans import Span, spans_of
 from viewer.present.timeline.window import Stretch, beside, closer, whole_of, wider, window_of
+from viewer.present.timeline.works import spans_of_works
 from viewer.present.trace.spending import Spending, spending
 from viewer.reading.run import RunReading
 
@@ -47,11 +48,11 @@ def over_time(reading: RunReading, links: TraceLinks, length_us: int) -> OverTim
 
     What came after that event is dim, since it had not happened then.
     """
-    spans = spans_in(reading)
     cursor_us = reading.selected.elapsed_us if reading.selected else None
     deadline_us = reading.whole.run.timeout_us
     whole = whole_of(drawn_length_us(length_us, deadline_us))
     window = window_of(links.t0, links.t1, whole)
+    spans = spans_in(reading, window)
     idle = idle_stretches(_busy(reading, spans), whole.end_us)
     drawing = timeline(
         spans,
@@ -73,12 +74,12 @@ def over_time(reading: RunReading, links: TraceLinks, length_us: int) -> OverTim
     )
 
 
-def spans_in(reading: RunReading) -> list[Span]:
+def spans_in(reading: RunReading, window: Stretch | None) -> list[Span]:
     """All that took time, from every event, or of a long run from its steps and tools."""
     whole = reading.whole
     if reading.complete:
         return spans_of(reading.events, whole.tool_invocations, whole.agent_steps)
-    return spans_of_works(reading.whole_works)
+    return spans_of_works(reading.whole_works, window)
 
 
 def _asks_for_all(links: TraceLinks, whole: Stretch) -> bool:

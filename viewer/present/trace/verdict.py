@@ -9,7 +9,7 @@ from ledger.reading.parts import WorkLine
 from ledger.records import RunDetail, RunTrace, ToolInvocation
 from ledger.words.codes import amount as amount_of
 from ledger.words.codes import cancel, noun, plain, scope_of
-from ledger.words.format import count, duration, nth, size, some
+from ledger.words.format import count, duration, nth, plural, size, some
 from ledger.words.places import levels
 from ledger.words.text import shorten
 from viewer.present.sentence import Part, Sentence
@@ -76,7 +76,7 @@ def pill(status: str) -> str:
 
 def _running_then(run: RunDetail, lasted: str) -> Sentence:
     limit, used = run.limits.get("model_calls"), run.usage.get("model_calls", 0)
-    calls = f"{count(used)} of {some(limit, 'model call')}" if limit is not None else some(used, "model call")
+    calls = f"{count(used)} of {plural(limit, 'model call')}" if limit is not None else some(used, "model call")
     return [f"Running, {lasted} after the start; {calls} used."]
 
 
