@@ -1,26 +1,33 @@
 """The orchestration graph as it was walked: only nodes that were entered, only transitions that happened (SPEC R11).
 
-A node lies one row below the node it was first entered from; transitions that go further than one row down, or up
-again, run along the right side. Each transition is numbered, and one walked twice carries both numbers.
+Nodes stand in one column in the order in which they were first entered, so no line ever runs behind a node that it
+does not belong to. A transition to the next node goes straight down; any other runs along the right side. Each is
+numbered, and one walked twice carries both numbers and how often it was.
 """
+
+from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ledger.words.text import shorten
+from viewer.present.trace.graph_lanes import Way, lay_lanes
 
 NODE_HEIGHT = 30
 NODE_WIDTH_MIN = 104
-ROW_HEIGHT = 74
-GAP = 16
-LANE_GAP = 6
+ROW_HEIGHT = 66
+ROW_HEIGHT_DENSE = 50
+DENSE_FROM = 12
+"""Nodes; from here on they stand closer together."""
 MARGIN = 6
 ENTRY_HEIGHT = 40
 """Above the first row, for the arrow that comes from outside."""
 LABEL_CHARS_MAX = 22
 _CHAR_WIDTH = 7.4
-TRANSITIONS_MAX = 60
-"""More are listed, not drawn."""
+_BADGE_CHAR_WIDTH = 6.4
+NUMBERS_MAX = 4
+TRANSITIONS_MAX = 600
+NODES_MAX = 80
+"""Transitions after these, or to nodes beyond these, are listed, not drawn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +52,11 @@ class GraphNode:
     y: float
     width: float
     last: bool
+    """Whether the walk ended there."""
+    current: bool = False
+    """Whether the walk was there at the event that the page looks at."""
+    is_later: bool = False
+    """Whether it was entered only after that event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +65,17 @@ class Edge:
 
     path: str
     numbers: str
+    times: int
     badge_x: float
     badge_y: float
     badge_width: float
     causes: tuple[str, ...]
+    is_later: bool = False
+
+    @property
+    def words(self) -> str:
+        """Why it was walked, where that was not the plain course of things."""
+        return _words(self.causes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,74 +90,119 @@ class Graph:
     total_count: int
 
 
-def graph(transitions: Sequence[Transition]) -> Graph | None:
-    """Lay out the walk; None where there was none."""
-    drawn = transitions[:TRANSITIONS_MAX]
+def graph(transitions: Sequence[Transition], at_seq: int | None = None) -> Graph | None:
+    """Lay out the walk; None where there was none. What came after event `at_seq` is marked as later."""
+    drawn = _drawable(transitions)
     if not drawn:
         return None
-    ranks = _ranks(drawn)
+    past = [step for step in drawn if not _is_later(step, at_seq)]
     top = MARGIN + (ENTRY_HEIGHT if any(step.source is None for step in drawn) else 0)
-    boxes, inner_width = _boxes(ranks, last=drawn[-1].target, top=top)
-    edges, right = _edges(drawn, ranks, boxes, inner_width)
-    height = boxes[max(ranks, key=lambda name: ranks[name])].y + NODE_HEIGHT / 2 + MARGIN
+    boxes = _boxes(drawn, past, top)
+    edges, right = _edges(drawn, boxes, at_seq)
+    height = max(box.y for box in boxes.values()) + NODE_HEIGHT / 2 + MARGIN
     return Graph(round(right + MARGIN, 1), height, tuple(boxes.values()), edges, len(drawn), len(transitions))
 
 
-def _ranks(transitions: Sequence[Transition]) -> dict[str, int]:
-    """Each node's row, in the order in which nodes were first entered."""
-    ranks: dict[str, int] = {}
+def _drawable(transitions: Sequence[Transition]) -> list[Transition]:
+    """The walk up to where it leaves what can be drawn."""
+    names: set[str] = set()
+    drawn: list[Transition] = []
+    for step in transitions[:TRANSITIONS_MAX]:
+        names |= {step.target} | ({step.source} if step.source is not None else set())
+        if len(names) > NODES_MAX:
+            break
+        drawn.append(step)
+    return drawn
+
+
+def _is_later(step: Transition, at_seq: int | None) -> bool:
+    return at_seq is not None and step.seq is not None and step.seq > at_seq
+
+
+def _boxes(drawn: Sequence[Transition], past: Sequence[Transition], top: float) -> dict[str, GraphNode]:
+    order = _entered(drawn)
+    entered = set(_entered(past))
+    here = past[-1].target if past else None
+    is_over = len(past) == len(drawn)
+    labels = {name: middle_cut(name) for name in order}
+    width = max(NODE_WIDTH_MIN, *(len(label) * _CHAR_WIDTH + 24 for label in labels.values()))
+    row_height = ROW_HEIGHT if len(order) < DENSE_FROM else ROW_HEIGHT_DENSE
+    return {
+        name: GraphNode(
+            name=name,
+            label=labels[name],
+            x=round(MARGIN + width / 2, 1),
+            y=top + NODE_HEIGHT / 2 + row * row_height,
+            width=round(width, 1),
+            last=is_over and name == here,
+            current=not is_over and name == here,
+            is_later=name not in entered,
+        )
+        for row, name in enumerate(order)
+    }
+
+
+def _entered(transitions: Sequence[Transition]) -> list[str]:
+    """Every node, in the order in which they were first come to."""
+    found: dict[str, None] = {}
     for step in transitions:
-        if step.source is not None:
-            ranks.setdefault(step.source, 0)
-        ranks.setdefault(step.target, 0 if step.source is None else ranks[step.source] + 1)
-    return ranks
+        found |= {step.source: None} if step.source is not None else {}
+        found[step.target] = None
+    return list(found)
 
 
-def _boxes(ranks: dict[str, int], *, last: str, top: float) -> tuple[dict[str, GraphNode], float]:
-    labels = {name: shorten(name, LABEL_CHARS_MAX) for name in ranks}
-    widths = {name: max(NODE_WIDTH_MIN, len(label) * _CHAR_WIDTH + 24) for name, label in labels.items()}
-    rows: dict[int, list[str]] = {}
-    for name, rank in ranks.items():
-        rows.setdefault(rank, []).append(name)
-    row_widths = {rank: sum(widths[name] for name in row) + GAP * (len(row) - 1) for rank, row in rows.items()}
-    inner_width = max(row_widths.values())
-    boxes: dict[str, GraphNode] = {}
-    for name in ranks:
-        row = rows[ranks[name]]
-        before = sum(widths[other] + GAP for other in row[: row.index(name)])
-        x = MARGIN + (inner_width - row_widths[ranks[name]]) / 2 + before + widths[name] / 2
-        y = top + NODE_HEIGHT / 2 + ranks[name] * ROW_HEIGHT
-        boxes[name] = GraphNode(name, labels[name], round(x, 1), y, round(widths[name], 1), name == last)
-    return boxes, inner_width
+def middle_cut(name: str) -> str:
+    """A long name without its middle, since names that begin alike differ at their end."""
+    return name if len(name) <= LABEL_CHARS_MAX else f"{name[:11]}…{name[-(LABEL_CHARS_MAX - 12) :]}"
 
 
 def _edges(
-    transitions: Sequence[Transition], ranks: dict[str, int], boxes: dict[str, GraphNode], inner_width: float
+    transitions: Sequence[Transition], boxes: dict[str, GraphNode], at_seq: int | None
 ) -> tuple[tuple[Edge, ...], float]:
     """The edges, and how far right the lanes along the side reach."""
     walked: dict[tuple[str | None, str], list[Transition]] = {}
     for step in transitions:
         walked.setdefault((step.source, step.target), []).append(step)
-    edges, right = [], MARGIN + inner_width
+    rows = {name: row for row, name in enumerate(boxes)}
+    around = [
+        Way(source, target, boxes[source].y, boxes[target].y, _badge_width(steps))
+        for (source, target), steps in walked.items()
+        if source is not None and rows[target] != rows[source] + 1
+    ]
+    box_right = MARGIN + next(iter(boxes.values())).width
+    paths, right = lay_lanes(around, box_right)
+    edges = []
     for (source, target), steps in walked.items():
-        numbers = _numbers(steps)
-        badge_width = max(18.0, len(numbers) * 6.6 + 10)
-        causes = tuple(dict.fromkeys(step.cause for step in steps))
         if source is None:
             path, x, y = _in(boxes[target])
-        elif ranks[target] == ranks[source] + 1:
-            path, x, y = _down(boxes[source], boxes[target])
+        elif (source, target) in paths:
+            path, x, y = paths[source, target]
         else:
-            lane_x = right + LANE_GAP + badge_width / 2
-            right = lane_x + badge_width / 2
-            path, x, y = _around(boxes[source], boxes[target], round(lane_x, 1))
-        edges.append(Edge(path, numbers, x, y, round(badge_width, 1), causes))
-    return tuple(edges), right
+            path, x, y = _down(boxes[source], boxes[target])
+        # Of a way that was gone before and after, the badge tells what had been.
+        told = [step for step in steps if not _is_later(step, at_seq)]
+        later, told = not told, told or steps
+        edges.append(Edge(path, _numbers(told), len(told), x, y, _badge_width(told), _causes(told), later))
+    reach = [edge.badge_x + edge.badge_width / 2 for edge in edges]
+    return tuple(edges), max([right, *reach])
+
+
+def _causes(steps: Sequence[Transition]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(step.cause for step in steps))
+
+
+def _words(causes: Sequence[str]) -> str:
+    return ", ".join(cause.lower().replace("_", " ") for cause in causes if cause != "NEXT")
+
+
+def _badge_width(steps: Sequence[Transition]) -> float:
+    parts = [_numbers(steps), f"×{len(steps)}" if len(steps) > 1 else "", _words(_causes(steps))]
+    return round(max(18.0, len(" ".join(filter(None, parts))) * _BADGE_CHAR_WIDTH + 10), 1)
 
 
 def _numbers(steps: Sequence[Transition]) -> str:
-    shown = [str(step.number) for step in steps[:4]]
-    return ", ".join(shown) + (" …" if len(steps) > 4 else "")
+    shown = [str(step.number) for step in steps[:NUMBERS_MAX]]
+    return ", ".join(shown) + (" …" if len(steps) > NUMBERS_MAX else "")
 
 
 def _in(target: GraphNode) -> tuple[str, float, float]:
@@ -148,24 +212,4 @@ def _in(target: GraphNode) -> tuple[str, float, float]:
 
 def _down(source: GraphNode, target: GraphNode) -> tuple[str, float, float]:
     top, bottom = source.y + NODE_HEIGHT / 2, target.y - NODE_HEIGHT / 2 - 5
-    bend = (bottom - top) / 2
-    path = f"M{source.x:g} {top:g}C{source.x:g} {top + bend:g} {target.x:g} {bottom - bend:g} {target.x:g} {bottom:g}"
-    return path, round((source.x + target.x) / 2, 1), round((top + bottom) / 2, 1)
-
-
-def _around(source: GraphNode, target: GraphNode, lane_x: float) -> tuple[str, float, float]:
-    """From the right side of one box along a lane to the right side of the other."""
-    here, there = source.x + source.width / 2, target.x + target.width / 2 + 5
-    if source.name == target.name:
-        top, bottom = source.y - 8, source.y + 8
-        path = f"M{here:g} {top:g}C{lane_x:g} {top - 10:g} {lane_x:g} {bottom + 10:g} {there:g} {bottom:g}"
-        return path, round(lane_x - 6, 1), round(source.y, 1)
-    leave, enter = (source.y - 5, target.y + 5) if target.y < source.y else (source.y + 5, target.y - 5)
-    turn = 10 if enter > leave else -10
-    path = (
-        f"M{here:g} {leave:g}H{lane_x - 10:g}Q{lane_x:g} {leave:g} {lane_x:g} {leave + turn:g}"
-        f"V{enter - turn:g}Q{lane_x:g} {enter:g} {lane_x - 10:g} {enter:g}H{there:g}"
-    )
-    if leave == enter:
-        path = f"M{here:g} {leave:g}H{lane_x:g}"
-    return path, round(lane_x, 1), round((leave + enter) / 2, 1)
+    return f"M{source.x:g} {top:g}V{bottom:g}", source.x, round((top + bottom) / 2, 1)

@@ -102,7 +102,7 @@ def trace_page(reading: RunReading, links: TraceLinks, told: str = "") -> TraceP
         over_time=over_time(reading, links, _elapsed_us(reading.whole.run, reading.events)),
         transitions=transitions[:TRANSITIONS_LISTED],
         transition_count=len(transitions),
-        graph=graph(transitions),
+        graph=graph_of(reading, transitions),
         answer=rows.content_block("answer", trace.answer, links, long=True),
         steps=steps,
         steps_paging=steps_paging,
@@ -114,6 +114,13 @@ def trace_page(reading: RunReading, links: TraceLinks, told: str = "") -> TraceP
         transcript=transcript_of(reading, links),
         judgements=judgements(trace.feedback, trace.self_evaluation),
     )
+
+
+def graph_of(reading: RunReading, past: Sequence[Transition]) -> Graph | None:
+    """The whole walk, with what came after the moment that is looked at as later; of a long run only what had been."""
+    if not reading.complete:
+        return graph(past)
+    return graph(transitions_of(reading.whole, reading.events), at_seq=reading.trace.run.event_count)
 
 
 def lasted_us(reading: RunReading) -> int:
