@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pymysql  # type: ignore[import-untyped]
 
-from tests.servers.postgres import SHARED, _die_with_parent, _unprivileged, free_port, wait_until_ready
+from tests.servers.postgres import SEARCHED, SHARED, _die_with_parent, _unprivileged, free_port, wait_until_ready
 
 PREFIX = "tachograph-mariadb-"
 TIMEOUT_S = 30.0
@@ -67,9 +67,6 @@ def mariadb_served() -> Iterator[MariaDb]:
             process.wait(TIMEOUT_S)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-SEARCHED = f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/bin"
 
 
 def _answers(server: MariaDb) -> bool:

@@ -30,6 +30,8 @@ T = TypeVar("T")
 
 INSTALLED = Path("/usr/lib/postgresql")
 SHARED = Path("/tmp")
+SEARCHED = f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/bin"
+"""Where servers' programs are, also for whoever has no /usr/sbin on the path."""
 PREFIX = "tachograph-pg-"
 START_TIMEOUT_S = 60.0
 PR_SET_PDEATHSIG = 1
