@@ -23,6 +23,7 @@ from viewer.api.parts import Parts
 from viewer.api.runs import RunLists
 from viewer.api.traces import Api
 from viewer.api.writing import ReadOnly, Writer, Writing
+from viewer.audit.source import LedgerAddress
 from viewer.http import wrapper
 from viewer.http.errors import Problem, log_unexpected, problem_of
 from viewer.http.forwarded import Forwarded, TrustedProxies
@@ -32,6 +33,7 @@ from viewer.http.root_path import BelowRootPath, check_root_path, path_below_roo
 from viewer.http.security import LOOPBACK_HOSTS, SecurityMiddleware
 from viewer.metrics import CountRequests, Metrics
 from viewer.openapi.endpoint import OpenApi
+from viewer.pages.audit import AuditPages
 from viewer.pages.compare import ComparePages
 from viewer.pages.forms import RunForms
 from viewer.pages.runs import RunPages
@@ -51,6 +53,7 @@ Lifespan = Callable[[Starlette], AbstractAsyncContextManager[Any]]
 def create_app(
     reader: Reader,
     *,
+    address: LedgerAddress | None = None,
     writer: Writer | None = None,
     extra_routes: Sequence[BaseRoute] = (),
     lifespan: Lifespan | None = None,
@@ -62,6 +65,7 @@ def create_app(
 ) -> Starlette:
     """The viewer over `reader`, with an application's own routes before its own.
 
+    `address` is where the same ledger is opened anew, to verify it and to make bundles; without it neither is done.
     `writer`, such as the open ledger, takes feedback and cancelling; without it both are refused as `read_only`.
     Only requests whose `Host` is one of `allowed_hosts` are answered: loopback's names unless more are given, `"*"`
     for any. `metrics` are served at `/metrics`, and count the requests. Errors of the harness and the ledger become the
@@ -83,6 +87,7 @@ def create_app(
         *writing.routes,
         *(metrics.routes if metrics is not None else ()),
         *ComparePages(reader, renderer).routes,
+        *AuditPages(reader, renderer, address).routes,
         *RunForms(writing, renderer.site).routes,
         *RunPages(reader, renderer).routes,
         *TracePages(reader, renderer, writing).routes,

@@ -17,4 +17,4 @@ class Section:
     address: Callable[[Site], str]
 
 
-SECTIONS = (Section("home", "Home", "h", Site.home),)
+SECTIONS = (Section("home", "Home", "h", Site.home), Section("audit", "Audit", "a", Site.audit))

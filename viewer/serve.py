@@ -15,6 +15,7 @@ from starlette.types import ASGIApp
 from ledger.cli.common import open_existing
 from viewer.api.writing import Writer
 from viewer.app import create_app
+from viewer.audit.source import LedgerAddress
 from viewer.cli import NotTried
 from viewer.http.forwarded import TrustedProxies
 from viewer.http.root_path import check_root_path
@@ -49,10 +50,11 @@ class Place:
         check_root_path(self.root_path)
         TrustedProxies(self.trusted_proxies)
 
-    def app(self, reader: Reader, metrics: Metrics, writer: Writer | None = None) -> Starlette:
+    def app(self, reader: Reader, address: LedgerAddress, metrics: Metrics, writer: Writer | None = None) -> Starlette:
         """The viewer, as it is served here."""
         return create_app(
             reader,
+            address=address,
             writer=writer,
             metrics=metrics,
             root_path=self.root_path,
@@ -132,13 +134,13 @@ async def _serve_read_only(db: str, place: Place) -> None:
     from ledger import LedgerReader  # the database driver is loaded only to serve
 
     async with await LedgerReader.open(db) as reader:
-        await _serve(place.app(reader, Metrics(reader)), db, place)
+        await _serve(place.app(reader, LedgerAddress(db), Metrics(reader)), db, place)
 
 
 async def _serve_writable(db: str, place: Place) -> None:
     async with await open_existing(db) as ledger:
         metrics = Metrics(ledger.reader, ledger.measures)
-        await _serve(place.app(ledger.reader, metrics, writer=ledger), db, place)
+        await _serve(place.app(ledger.reader, LedgerAddress(db), metrics, writer=ledger), db, place)
 
 
 async def _serve(app: ASGIApp, db: str, place: Place) -> None:

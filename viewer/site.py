@@ -75,9 +75,33 @@ class Site:
         """The same comparison as JSON."""
         return self._path("/api/diagnosis/compare", {**_sides(a, b), **query})
 
-    def audit(self) -> str:
+    def audit(self, **query: str | int | None) -> str:
         """What vouches for the ledger, and what was decided about it."""
-        return f"{self.root}/audit"
+        return self._path("/audit", query)
+
+    def audit_api(self) -> str:
+        """The same as JSON."""
+        return f"{self.root}/api/audit"
+
+    def verification(self) -> str:
+        """What verifying the whole ledger came to; it is begun there, too."""
+        return f"{self.root}/audit/verification"
+
+    def audited_run(self, session_id: str, run_id: str) -> str:
+        """What proves a run to be in the log."""
+        return self._path("/audit/runs", {"sessionId": session_id, "runId": run_id})
+
+    def receipt(self, session_id: str, run_id: str) -> str:
+        """The same proof as a file."""
+        return self._path("/audit/receipt", {"sessionId": session_id, "runId": run_id})
+
+    def bundle(self, session_id: str, run_id: str, content: str | None = None) -> str:
+        """The run as a file that is checked anywhere; `content` is included or withheld."""
+        return self._path("/audit/bundle", {"sessionId": session_id, "runId": run_id, "content": content})
+
+    def open_bundle(self) -> str:
+        """Where such a file is looked at, within the browser."""
+        return f"{self.root}/audit/open"
 
     def session_api(self, session_id: str) -> str:
         """A session's runs as JSON."""

@@ -20,6 +20,7 @@ from ledger.audit.errors import DamagedTree, InconsistentLog, KeyNotFound
 from ledger.errors import ContentNotFound, LedgerDamaged, LedgerError, RunNotFound, SessionNotFound
 from ledger.records import ContentView
 from ledger.tokens.errors import TokenNotFound
+from ledger.words.text import one_line as one_line
 
 if TYPE_CHECKING:
     from ledger.audit.signing.signing import Signing
@@ -135,14 +136,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [plain(one) for one in value]
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
-
-
-def one_line(text: str | None, width: int) -> str:
-    """Text of a run on one line of a terminal: nothing in it can move the cursor."""
-    if text is None:
-        return "-"
-    line = "".join(char if char.isprintable() else " " for char in " ".join(text.split()))
-    return line if len(line) <= width else f"{line[: width - 1]}…"
 
 
 def span(duration_us: int | None) -> str:

@@ -14,18 +14,15 @@ from ledger.cli.common import (
     db_option,
     json_option,
     keys_of,
-    one_line,
     print_json,
     progress,
 )
 from ledger.verifying import VerifyReport, cores
 from ledger.verifying import verify as verify_ledger
 from ledger.verifying import verify_run as verify_one
-from ledger.words.format import instant, plural
+from ledger.verifying.telling import lines_of, outdated_lines
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-WIDTH = 400
-"""Of a finding's line: what somebody wrote into the database is no reason to fill the terminal."""
 
 
 @click.command()
@@ -84,48 +81,12 @@ def _trusted(
 
 
 def say(report: VerifyReport, *, of: str | None = None) -> None:
-    """The report as text, which never says more than was looked at (SPEC E9)."""
-    about = f"ledger {report.ledger_id}: " if of is None else f"ledger {report.ledger_id}, only {one_line(of, 300)}: "
-    click.echo(
-        f"{about}{plural(report.event_count, 'event')} of {plural(report.stream_count, 'stream')},"
-        f" {plural(report.content_count, 'content')}, {plural(report.row_count, 'row')}"
-    )
-    for finding in report.findings:
-        click.echo(one_line(str(finding), WIDTH))
-    if report.finding_count > len(report.findings):
-        click.echo(f"and {report.finding_count - len(report.findings):,} more")
-    if report.is_right:
-        click.echo("links, columns, contents, rows and the course of every run agree")
-    else:
-        click.echo(f"NOT as it should be: {plural(report.finding_count, 'finding')}")
-    say_outdated(report)
-    click.echo(_tail(report))
+    """The report as text."""
+    for line in lines_of(report, of=of):
+        click.echo(line)
 
 
 def say_outdated(report: VerifyReport) -> None:
     """How many runs wait for a rebuild."""
-    if report.runs_outdated:
-        verb = "is" if report.runs_outdated == 1 else "are"
-        click.echo(
-            f"{plural(report.runs_outdated, 'run')} {verb} folded by an earlier version;"
-            " `tachograph rebuild` makes them anew"
-        )
-
-
-def _tail(report: VerifyReport) -> str:
-    tail = report.tail
-    anchored = plural(report.anchored_count, "event")
-    under = f"{anchored} under a checkpoint kept outside are those that were signed"
-    if not report.is_right:
-        # Of an event the tree has its link: what else is wrong with it was said before.
-        under = f"the links of {anchored} under a checkpoint kept outside are those that were signed"
-    if report.anchored_count and not tail.event_count:
-        return f"{under}, and there are no others"
-    if report.anchored_count:
-        click.echo(under)
-    if not tail.event_count:
-        return "tail not anchored: there are no events yet"
-    said = f"tail not anchored: nothing outside the ledger vouches for {plural(tail.event_count, 'event')}"
-    if tail.first_us is None or tail.last_us is None:
-        return f"{said}, and when they were recorded cannot be told"
-    return f"{said}, recorded from {instant(tail.first_us)} to {instant(tail.last_us)}"
+    for line in outdated_lines(report):
+        click.echo(line)

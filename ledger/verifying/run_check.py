@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from harness.ids import run_stream
 from ledger.audit.errors import DamagedTree, InvalidCheckpoint, InvalidNote
+from ledger.audit.signing.receipts import count_under
 from ledger.audit.signing.stored import StoredCheckpoint, StoredTree
 from ledger.audit.tree.merkle import leaf_hash, verify_inclusion
 from ledger.audit.tree.tiles import MissingLeaves
@@ -77,7 +78,7 @@ def _anchored(
         return 0, Finding("checkpoint_differs", f"the checkpoint of {size:,} events is not what its note says")
     if tree.size() < size:
         return 0, Finding("checkpoint_differs", f"{size:,} events were signed, and there are {tree.size():,}")
-    count = _count_under(tree, stream_id, event_count, size)
+    count = count_under(tree, stream_id, event_count, size)
     place = tree.place_of(stream_id, count) if count else None
     if place is None:
         return 0, None
@@ -91,19 +92,6 @@ def _anchored(
     # Others may be the ones that were changed: what proves an event is made of those beside it.
     detail = f"cannot be proven to be under the checkpoint of {size:,} events: the log is not the one that was signed"
     return 0, Finding("checkpoint_differs", detail, stream_id)
-
-
-def _count_under(tree: StoredTree, stream_id: str, event_count: int, size: int) -> int:
-    """How many of the stream's events have a place before `size`; places rise with the events."""
-    under, over = 0, event_count + 1
-    while over - under > 1:
-        middle = (under + over) // 2
-        place = tree.place_of(stream_id, middle)
-        if place is not None and place[0] < size:
-            under = middle
-        else:
-            over = middle
-    return under
 
 
 def _says(checkpoint: StoredCheckpoint) -> bool:

@@ -35,6 +35,14 @@ def shorten(text: str, length_max: int) -> str:
     return line if len(line) <= length_max and len(text) <= length_max * 4 else line[: length_max - 1].rstrip() + "…"
 
 
+def one_line(text: str | None, width: int) -> str:
+    """Text of a run on one line of a terminal: nothing in it can move the cursor."""
+    if text is None:
+        return "-"
+    line = "".join(char if char.isprintable() else " " for char in " ".join(text.split()))
+    return line if len(line) <= width else f"{line[: width - 1]}…"
+
+
 def first_line(error: BaseException) -> str:
     """What an error says, without the lines below, in which some go on about it."""
     return str(error).partition("\n")[0]

@@ -1,11 +1,12 @@
 """A reader over runs held in memory, with the methods and errors of `ledger.LedgerReader`."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
-from ledger.audit.signing.stored import StoredCheckpoint
+from ledger.audit.signing.stored import StoredCheckpoint, StoredTree
 from ledger.errors import LedgerError, LedgerUnreadable, RunNotFound, SessionNotFound
 from ledger.reading.parts import RunPart
 from ledger.records import (
@@ -21,6 +22,8 @@ from ledger.records import (
 from ledger.verifying import RunCheck
 from tests.viewer.fake_lists import FakeLists, page_of
 from tests.viewer.fake_run import FAKE_LEDGER, START_US, FakeRun
+
+T = TypeVar("T")
 
 
 class FakeReader(FakeLists):
@@ -96,6 +99,13 @@ class FakeReader(FakeLists):
         if self.check is None:
             raise unreadable()
         return self.check
+
+    async def system_events(self, after_seq: int = 0, limit: int = 200) -> list[RecordedEvent]:
+        self._check()
+        return []
+
+    async def on_tree(self, look: Callable[[StoredTree], T]) -> T:
+        raise LedgerUnreadable(Path("fake"), "has no tree")
 
     async def last_leaf(self) -> int:
         return -1

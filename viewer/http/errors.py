@@ -27,6 +27,8 @@ _LEDGER_STATUS = {
     "ahead_of_log": 409,
     "too_large": 413,
     "too_many_crossings": 413,
+    "ledger_address_unknown": 409,
+    "bundle_too_large": 413,
 }
 _NOT_FOUND_MESSAGES = {"run_not_found": "this session has no such run", "session_not_found": "there is no such session"}
 _HTTP_CODES = {404: "not_found", 405: "method_not_allowed", 413: "too_large", 415: "unsupported_media_type"}

@@ -1,9 +1,9 @@
 """What the viewer needs of a ledger's read side."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol, TypeVar
 
-from ledger.audit.signing.stored import StoredCheckpoint
+from ledger.audit.signing.stored import StoredCheckpoint, StoredTree
 from ledger.lists import RunPage, RunValues, SessionPage, Tallies
 from ledger.reading.parts import RunPart
 from ledger.records import (
@@ -18,6 +18,8 @@ from ledger.records import (
 )
 from ledger.run_filter import RunFilter
 from ledger.verifying import RunCheck
+
+T = TypeVar("T")
 
 
 class Follower(Protocol):
@@ -89,6 +91,12 @@ class Reader(Protocol):
 
     async def newest_checkpoint(self) -> StoredCheckpoint | None:
         """What was signed last; None if nothing ever was."""
+
+    async def system_events(self, after_seq: int = ..., limit: int = ...) -> list[RecordedEvent]:
+        """What was decided about the ledger itself."""
+
+    async def on_tree(self, look: Callable[[StoredTree], T]) -> T:
+        """Do it with the Merkle tree and the checkpoints of one moment."""
 
     async def check_run(self, session_id: str, run_id: str) -> RunCheck:
         """Look at one run from all sides."""

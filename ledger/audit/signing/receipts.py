@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 import orjson
 
@@ -18,7 +19,19 @@ from ledger.audit.signing.stored import StoredTree
 from ledger.audit.tree.merkle import HASH_BYTES, leaf_hash, verify_inclusion
 from ledger.reading.reader import LedgerReader
 
+T = TypeVar("T")
+
 POLL_S = 0.05
+
+
+class TreeReader(Protocol):
+    """The part of `ledger.LedgerReader` that a receipt of now needs."""
+
+    async def status(self, session_id: str, run_id: str) -> str:
+        """How the run stands; `RunNotFound`."""
+
+    async def on_tree(self, look: Callable[[StoredTree], T]) -> T:
+        """Do it with the tree and the checkpoints of one moment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +99,43 @@ async def receipt_of(
     return Receipt(
         session_id, run_id, seq, link, InclusionProof(proof.index, proof.path, proof.checkpoint, about._about())
     )
+
+
+async def receipt_now(reader: TreeReader, session_id: str, run_id: str) -> Receipt | None:
+    """The receipt of the run's last event that the newest checkpoint covers; None where it covers none of them.
+
+    `RunNotFound` as ever; `DamagedTree` where the log is not the one that was signed.
+    """
+    await reader.status(session_id, run_id)
+    stream_id = run_stream(run_id)
+    found = await reader.on_tree(lambda tree: _prove_newest(tree, stream_id))
+    if found is None:
+        return None
+    seq, link, proof = found
+    about = Receipt(session_id, run_id, seq, link, proof)._about()
+    return Receipt(session_id, run_id, seq, link, InclusionProof(proof.index, proof.path, proof.checkpoint, about))
+
+
+def _prove_newest(tree: StoredTree, stream_id: str) -> tuple[int, bytes, InclusionProof] | None:
+    newest = tree.newest()
+    if newest is None:
+        return None
+    seq = count_under(tree, stream_id, tree.head_of(stream_id), newest.size)
+    proven = _prove(tree, None, stream_id, seq) if seq else None
+    return None if proven is None else (seq, *proven)
+
+
+def count_under(tree: StoredTree, stream_id: str, event_count: int, size: int) -> int:
+    """How many of the stream's events have a place before `size`; places rise with the events."""
+    under, over = 0, event_count + 1
+    while over - under > 1:
+        middle = (under + over) // 2
+        place = tree.place_of(stream_id, middle)
+        if place is not None and place[0] < size:
+            under = middle
+        else:
+            over = middle
+    return under
 
 
 def _prove(

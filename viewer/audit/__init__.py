@@ -1,0 +1,1 @@
+"""What the audit pages and their JSON twins are made of, beside words and templates."""

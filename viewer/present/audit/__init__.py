@@ -1,0 +1,1 @@
+"""The audit pages in numbers, words and geometry."""
