@@ -51,11 +51,18 @@ class Feedback(Protocol):
     def reader(self) -> Runs: ...
 
     async def record_feedback(
-        self, session_id: str, run_id: str, *, useful: bool, comment: str | None = ..., verdict: str = ...
+        self,
+        session_id: str,
+        run_id: str,
+        *,
+        useful: bool,
+        comment: str | None = ...,
+        actor: str | None = ...,
+        verdict: str = ...,
     ) -> str | None:
         """Bind feedback to the run; the id of its case, if it has one."""
 
-    async def cancel(self, session_id: str, run_id: str, *, reason: str = ...) -> bool:
+    async def cancel(self, session_id: str, run_id: str, *, reason: str = ..., actor: str | None = ...) -> bool:
         """Ask the run to stop."""
 
 
@@ -66,15 +73,19 @@ class Gatekeeper:
         self._ledger = ledger
 
     async def record_feedback(
-        self, session_id: str, run_id: str, *, useful: bool, comment: str | None = None
+        self, session_id: str, run_id: str, *, useful: bool, comment: str | None = None, actor: str | None = None
     ) -> str | None:
         """As the ledger does it; an unknown run is refused by the ledger, whatever the gatekeeper could read."""
         verdict = await self._verdict(session_id, run_id) if useful else NOT_REVIEWED
-        return await self._ledger.record_feedback(session_id, run_id, useful=useful, comment=comment, verdict=verdict)
+        return await self._ledger.record_feedback(
+            session_id, run_id, useful=useful, comment=comment, actor=actor, verdict=verdict
+        )
 
-    async def cancel(self, session_id: str, run_id: str, *, reason: str = "USER_REQUESTED") -> bool:
+    async def cancel(
+        self, session_id: str, run_id: str, *, reason: str = "USER_REQUESTED", actor: str | None = None
+    ) -> bool:
         """As the ledger does it."""
-        return await self._ledger.cancel(session_id, run_id, reason=reason)
+        return await self._ledger.cancel(session_id, run_id, reason=reason, actor=actor)
 
     async def _verdict(self, session_id: str, run_id: str) -> str:
         try:

@@ -4,6 +4,7 @@ import pytest
 
 from tests.viewer.example_runs import budget_run, running_run
 from tests.viewer.fake_reader import FakeReader
+from tests.viewer.guarded import guarded
 from tests.viewer.served import client_of
 from tests.viewer.test_pages import PAGE, read
 from tests.viewer.test_writing import writable
@@ -94,3 +95,14 @@ def test_a_run_that_was_asked_to_stop_says_by_whom_and_is_not_asked_again():  # 
     assert "It was asked to stop by on-call ; its process has not said yet that it does." in text
     assert "waiting for its process." in text
     assert "Stop this run" not in text
+
+
+def test_only_forms_that_somebody_may_send_are_shown_and_what_he_sends_bears_his_name(tmp_path):  # R6
+    page = "/trace?sessionId=s-1&runId=run-1"
+    with guarded(tmp_path / "runs.db") as viewer:
+        reads, judges = viewer.holder("read"), viewer.holder("read", "annotate", owner="ops-7")
+        assert "Was this useful?" not in reads.get(page).text
+        assert reads.post(f"/trace/feedback?{ONE}", data={"useful": "yes"}).status_code == 403
+        assert "Was this useful?" in judges.get(page).text
+        assert judges.post(f"/trace/feedback?{ONE}", data={"useful": "yes"}).status_code == 303
+        assert "Feedback by ops-7" in reads.get(page).text

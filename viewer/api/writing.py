@@ -11,6 +11,7 @@ from harness.errors import AlreadyTerminated
 from harness.events import REQUESTABLE
 from harness.ids import ID_PATTERN, check_id
 from viewer.access.guard import session_for
+from viewer.access.principal import principal_in
 from viewer.access.routes import GuardedRoute, Right
 from viewer.api import shapes
 from viewer.http import queries, wrapper
@@ -22,11 +23,11 @@ class Writer(Protocol):
     """The part of `ledger.Ledger` that is used here."""
 
     async def record_feedback(
-        self, session_id: str, run_id: str, *, useful: bool, comment: str | None = ...
+        self, session_id: str, run_id: str, *, useful: bool, comment: str | None = ..., actor: str | None = ...
     ) -> str | None:
         """Bind feedback to the run; the id of its case, if it has one. An error with code `run_not_found`."""
 
-    async def cancel(self, session_id: str, run_id: str, *, reason: str = ...) -> bool:
+    async def cancel(self, session_id: str, run_id: str, *, reason: str = ..., actor: str | None = ...) -> bool:
         """Ask the run to stop; False if that was asked before. `AlreadyTerminated`, or an error as above."""
 
 
@@ -68,10 +69,10 @@ class Writing:
     def __init__(self, writer: Writer | None) -> None:
         self._writer = writer
 
-    @property
-    def is_open(self) -> bool:
-        """Whether anything can be written here."""
-        return self._writer is not None
+    def takes(self, request: Request, right: Right) -> bool:
+        """Whether anything can be written here, and whoever asks may write it."""
+        asking = principal_in(request.scope)
+        return self._writer is not None and (asking is None or right in asking.rights)
 
     @property
     def routes(self) -> list[GuardedRoute]:
@@ -122,16 +123,24 @@ class Writing:
         self, request: Request, session_id: str, run_id: str, *, useful: bool, comment: str | None
     ) -> str | None:
         """Record the feedback of whoever asks; the id of the run's case, if it has one."""
-        return await self._open().record_feedback(session_id, run_id, useful=useful, comment=comment)
+        return await self._open().record_feedback(
+            session_id, run_id, useful=useful, comment=comment, actor=_actor(request)
+        )
 
     async def stop(self, request: Request, session_id: str, run_id: str, *, reason: str = "USER_REQUESTED") -> bool:
         """Record that whoever asks wants the run to stop; False if that was asked before."""
-        return await self._open().cancel(session_id, run_id, reason=reason)
+        return await self._open().cancel(session_id, run_id, reason=reason, actor=_actor(request))
 
     def _open(self) -> Writer:
         if self._writer is None:
             raise ReadOnly
         return self._writer
+
+
+def _actor(request: Request) -> str | None:
+    """The owner of the token that the request came with."""
+    asking = principal_in(request.scope)
+    return None if asking is None else asking.owner
 
 
 def _ids(session_id: str, run_id: str) -> dict[str, str]:

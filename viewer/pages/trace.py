@@ -66,7 +66,8 @@ class TracePages:
             "page": trace_page(reading, links, told),
             "seal": proof,
             "etag": run_etag(reading.whole),
-            "can_write": self.writing.is_open,
+            "can_stop": self.writing.takes(request, Right.CANCEL),
+            "can_judge": self.writing.takes(request, Right.ANNOTATE),
         }
         return self.renderer.page(request, "trace.html", context)
 

@@ -1,5 +1,6 @@
 """A piece of content as a block on a page: a JSON tree, a window of text, or the reason why there is neither."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ledger.records import ContentView, ToolInvocation
@@ -7,6 +8,7 @@ from ledger.words.codes import plain
 from ledger.words.format import count, day_time, size
 from ledger.words.text import shorten
 from viewer.present import json_tree
+from viewer.present.shapes import DiffLine, Table, diff, table
 from viewer.present.text import WINDOW_SIZE_BYTES, Window, window
 
 PEEK_CHARS_MAX = 96
@@ -25,7 +27,11 @@ class Block:
     key: str
     """Names the content in the page's address, such as `tool-3-output`."""
     tree: json_tree.Node | None = None
+    table: Table | None = None
+    """In the place of the tree, where it is a list of flat objects."""
     window: Window | None = None
+    diff: Sequence[DiffLine] | None = None
+    """The window's lines, where it is of a unified diff."""
     missing: str = ""
     """Why there is nothing to show, in words."""
     showing: str = ""
@@ -45,9 +51,10 @@ def block(key: str, content: ContentView | None, *, asked_for: bool = False, sta
     if "json" in content.media_type and start == 0 and len(content.data) <= size_max:
         tree = json_tree.parse(content.data, nodes_max=json_tree.NODES_MAX if asked_for else PEEK_NODES_MAX)
         if tree is not None and tree.kind in ("object", "array"):
-            return Block(key, tree=tree, showing=size(content.size_bytes))
+            rows = table(json_tree.parse(content.data) or tree)
+            return Block(key, tree=tree, table=rows, showing=size(content.size_bytes))
     shown = window(content.data, start, WINDOW_SIZE_BYTES if asked_for else PEEK_WINDOW_SIZE_BYTES)
-    return Block(key, window=shown, showing=showing(shown))
+    return Block(key, window=shown, diff=diff(shown.text, content.media_type), showing=showing(shown))
 
 
 def _why_missing(content: ContentView) -> str:

@@ -7,6 +7,8 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from ledger.words.text import UNSAFE
+
 NODES_MAX = 400
 DEPTH_MAX = 24
 SIZE_MAX_BYTES = 131_072
@@ -27,6 +29,16 @@ class Node:
     """The scalar as written, or what a collection holds in words."""
     children: tuple["Node", ...]
     open: bool
+
+    @property
+    def exact_key(self) -> str | None:
+        """The key as JSON in ASCII, where it cannot be shown as it is and yet is to be copied so."""
+        return json.dumps(self.key) if self.key is not None and UNSAFE.search(self.key) else None
+
+    @property
+    def exact_text(self) -> str | None:
+        """The same of a string."""
+        return json.dumps(self.text) if self.kind == "string" and UNSAFE.search(self.text) else None
 
     @property
     def unnamed(self) -> "Node":
