@@ -17,8 +17,8 @@ from viewer.serving.server import Server, config_of
 
 
 @contextmanager
-def served(source: Reader | Path, *, writable: bool = False, **settings: Any) -> Iterator[str]:
-    """Serve a reader or a ledger's file until the block is left; the base address.
+def served(source: Reader | Path, *, writable: bool = False, writer: Any = None, **settings: Any) -> Iterator[str]:
+    """Serve a reader or a ledger's file until the block is left; the base address. `writer` is one beside a reader.
 
     The socket listens before the thread starts, so nobody has to wait for the server.
     """
@@ -27,8 +27,8 @@ def served(source: Reader | Path, *, writable: bool = False, **settings: Any) ->
         ready = threading.Event()
 
         async def serve() -> None:
-            async with _opened(source, writable) as (reader, writer):
-                servers.append(Server(config_of(create_app(reader, writer=writer, **settings))))
+            async with _opened(source, writable) as (reader, ledger):
+                servers.append(Server(config_of(create_app(reader, writer=ledger or writer, **settings))))
                 ready.set()
                 await servers[0].serve(sockets=[listener])
 
