@@ -17,6 +17,7 @@ from tests.bench import (
     boundary,
     bundles,
     burst,
+    cold_start,
     following,
     idle,
     importing,
@@ -34,6 +35,7 @@ from tests.bench.figure import Figure, show, write
 REPORT = Path("build/bench.json")
 MEASUREMENTS = (
     importing,
+    cold_start,
     idle,
     in_memory,
     queue,
