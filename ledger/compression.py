@@ -57,14 +57,14 @@ def unpack(stored: bytes, encoding: str | None, size_bytes: int) -> bytes:
     return data
 
 
-def unpack_beginning(stored: bytes, encoding: str | None) -> bytes:
-    """The first `PREVIEW_BYTES` of the data, from as many bytes as `PREVIEW_STORED_BYTES` of what is stored."""
+def unpack_beginning(stored: bytes, encoding: str | None, size_bytes: int = PREVIEW_BYTES) -> bytes:
+    """The first bytes of the data; for `PREVIEW_BYTES` of them `PREVIEW_STORED_BYTES` of what is stored are enough."""
     if encoding is None:
-        return stored[:PREVIEW_BYTES]
+        return stored[:size_bytes]
     if encoding != ZSTD:
         raise DamagedContent(f"packed as {encoding}")
     try:
         with zstandard.ZstdDecompressor(max_window_size=WINDOW_BYTES_MAX).stream_reader(stored) as reading:
-            return reading.read(PREVIEW_BYTES)
+            return reading.read(size_bytes)
     except zstandard.ZstdError as error:
         raise DamagedContent(str(error)) from error

@@ -53,11 +53,13 @@ class RebuildReport:
     """and so were those of such sessions."""
     stray_count: int
     """Rows of runs or sessions that the log does not know; they are gone."""
+    texts_changed: int = 0
+    """Runs of which the search index said something else than their contents do, or that are none."""
 
     @property
     def is_clean(self) -> bool:
         """Whether every row was as it should be."""
-        changed = self.runs_changed or self.sessions_changed or self.stray_count
+        changed = self.runs_changed or self.sessions_changed or self.stray_count or self.texts_changed
         return not (changed or self.runs_unreadable or self.sessions_unreadable)
 
 
@@ -74,6 +76,9 @@ class Source(Protocol):
 
     async def delete_strays(self) -> int:
         """Remove rows of runs or sessions that the log does not know; how many there were."""
+
+    async def mend_texts(self) -> int:
+        """Make the search index of all runs what their contents say; of how many it was not."""
 
     async def compare(self, kind: Kind, after: str) -> tuple[str, Sequence[Rebuilt]]:
         """Whether the rows of the next runs or sessions are right, and the stream that was the last of them."""
@@ -103,6 +108,7 @@ async def rebuild_all(source: Source) -> RebuildReport:
         runs_unreadable=tuple(runs.unreadable),
         sessions_unreadable=tuple(sessions.unreadable),
         stray_count=stray_count,
+        texts_changed=await source.mend_texts(),
     )
 
 

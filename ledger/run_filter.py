@@ -9,6 +9,7 @@ from typing import Literal, get_args
 from harness.errors import InvalidInput
 from harness.events.base import MAX_SAFE_INTEGER
 from harness.ids import check_code, check_id, check_name
+from ledger.texts import terms_of
 
 Feedback = Literal["useful", "not_useful", "none"]
 STATUSES = ("RUNNING", "SUCCESS", "FAILED", "CANCELLED", "TIMED_OUT", "BUDGET_EXHAUSTED")
@@ -43,6 +44,8 @@ class RunFilter:
     """Created then or later,"""
     to_us: int | None = None
     """and before that."""
+    text: str | None = None
+    """What the question, the answer or the error message says: words, "phrases" and `beginnings*`, all of them."""
 
     def __post_init__(self) -> None:
         for name in ("session_id", "session_prefix"):
@@ -61,6 +64,9 @@ class RunFilter:
             raise InvalidInput("degraded", "must be true or false")
         if self.feedback is not None and self.feedback not in FEEDBACKS:
             raise InvalidInput("feedback", f"must be one of {', '.join(FEEDBACKS)}")
+
+        if self.text is not None:
+            terms_of(self.text)
 
     @property
     def is_empty(self) -> bool:

@@ -25,6 +25,7 @@ _OPTIONS = (
     click.option("--reason", help="Why the run ended, such as HARNESS_LOST."),
     click.option("--degraded/--not-degraded", default=None, help="Whether a fallback answered."),
     click.option("--feedback", help="useful, not_useful or none."),
+    click.option("--text", help='What question, answer or error message say: words, "phrases", beginnings*.'),
     click.option("--since", metavar="TIME", help="A day or an RFC 3339 time: created then or later."),
     click.option("--until", metavar="TIME", help="The same: created before."),
 )

@@ -98,6 +98,8 @@ async def rebuild(db: str, as_json: bool) -> None:
             click.echo(f"changed: run {run_id}")
         for session_id in report.sessions_changed:
             click.echo(f"changed: session {session_id}")
+        if report.texts_changed:
+            click.echo(f"the search index had other words than the contents of {report.texts_changed} runs")
         for run_id in report.runs_unreadable:
             click.echo(f"cannot be read: run {run_id}")
         for session_id in report.sessions_unreadable:

@@ -19,11 +19,26 @@ from ledger.reading import query, views
 from ledger.reading.cursor import RunCursor
 from ledger.run_filter import RunFilter
 from ledger.schema import diagnosis_run, stream, tool_invocation
+from ledger.texts import as_fts5, as_tsquery, terms_of
 
 SCAN_ROWS_MAX = 20_000
 """Rows that are looked at for one page;"""
 SCAN_ROWS = 500
 """so many at once."""
+MATCHES_MAX = 5_000
+"""Runs that a search by text finds, the newest ones; the other conditions pick out of these."""
+MATCHES = {
+    "sqlite": sa.text(
+        "SELECT run_id FROM run_text_index JOIN run_text ON run_text.doc = run_text_index.rowid"
+        " WHERE run_text_index MATCH :search ORDER BY run_text_index.rowid DESC LIMIT :matches_max"
+    ).columns(sa.column("run_id", sa.Text)),
+    "postgresql": sa.text(
+        "SELECT run_id FROM run_text JOIN diagnosis_run USING (run_id)"
+        " WHERE to_tsvector('simple', words) @@ to_tsquery('simple', :search)"
+        " ORDER BY created_us DESC LIMIT :matches_max"
+    ).columns(sa.column("run_id", sa.Text)),
+}
+SEARCHES = {"sqlite": as_fts5, "postgresql": as_tsquery}
 ID_END = "~"
 """Comes after everything that an id may hold."""
 
@@ -106,6 +121,8 @@ def run_lines(connection: sa.Connection, leaf_queries: LeafQueries, run_ids: Seq
 
 
 def _find(connection: sa.Connection, wanted: RunFilter, limit: int, after: RunCursor | None) -> Found:
+    if wanted.text is not None:
+        return _search(connection, wanted, limit, after)
     ordering, checked = _conditions(wanted, connection.dialect.name)
     statement = _looking(ordering, checked)
     found: list[RunCursor] = []
@@ -123,6 +140,23 @@ def _find(connection: sa.Connection, wanted: RunFilter, limit: int, after: RunCu
             return Found([run.run_id for run in found], None, is_cut=False)
         looked_at += size
     return Found([run.run_id for run in found], last, is_cut=True)
+
+
+def _search(connection: sa.Connection, wanted: RunFilter, limit: int, after: RunCursor | None) -> Found:
+    """The same among the newest `MATCHES_MAX` runs whose texts fit."""
+    dialect = connection.dialect.name
+    matches = MATCHES[dialect].bindparams(search=SEARCHES[dialect](terms_of(wanted.text)), matches_max=MATCHES_MAX)
+    match_count: int = connection.execute(sa.select(sa.func.count()).select_from(matches.subquery())).scalar_one()
+    ordering, checked = _conditions(wanted, dialect)
+    conditions = (*ordering, *checked)
+    statement = sa.select(_run.created_us, _run.run_id).where(_run.run_id.in_(sa.select(matches.subquery().c.run_id)))
+    if conditions:
+        # Each match is looked up by its id: no index of a condition is to lead elsewhere.
+        statement = statement.where(sa.case((sa.and_(*conditions), 1), else_=0) == 1)
+    in_order = statement.order_by((_run.created_us + 0).desc(), _run.run_id.desc())
+    rows = connection.execute(_after(in_order, after).limit(limit + 1)).all()
+    last = RunCursor(*rows[limit - 1]) if len(rows) > limit else None
+    return Found([row.run_id for row in rows[:limit]], last, match_count == MATCHES_MAX)
 
 
 def _looking(

@@ -15,6 +15,7 @@ from ledger.failpoints import reached
 from ledger.store import statements
 from ledger.store.heads import RunHeads
 from ledger.store.rows import insert_rows, write_changes, write_rows
+from ledger.store.texts import NAMING, index_runs
 
 
 class _InTransaction:
@@ -97,6 +98,7 @@ class Batch(Draft):
         write_rows(self.connection, statements.MOVE_STREAM, moved)
         write_rows(self.connection, statements.UPDATE_STREAM, disowned)
         write_changes(self.connection, self.changes)
+        index_runs(self.connection, {str(event.run_id) for event in self.events if event.type in NAMING})
 
     def committed(self) -> None:
         """Remember where the log and the runs stand now."""

@@ -22,8 +22,9 @@ PAGES_AT_ONCE = 2_048
 PRIVATE = ("PRAGMA locking_mode = EXCLUSIVE", "PRAGMA synchronous = FULL", "PRAGMA journal_mode = DELETE")
 """Nobody else has the copy open, and one file is all there is of it."""
 TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
-OURS_BESIDE = {"alembic_version", "owner", "leaf", "tree_head"}
-"""Tables of ours that only one of the engines has, or that only migrations know."""
+OURS_BESIDE = {"alembic_version", "owner", "leaf", "tree_head", "run_text"}
+"""Tables of ours that only one of the engines has, or that only migrations know; and what SQLite has of an index."""
+INDEX_TABLES = "run_text_index"
 UPDATE_META = "UPDATE ledger_meta SET value = ? WHERE key = ?"
 INSERT_META = "INSERT INTO ledger_meta (key, value) VALUES (?, ?)"
 
@@ -107,7 +108,8 @@ def other_tables(path: Path) -> tuple[str, ...]:
 
 def not_ours(tables: Iterable[str]) -> tuple[str, ...]:
     """Those of the tables that are not a ledger's, on any engine."""
-    return tuple(sorted({*tables} - {*metadata.tables} - OURS_BESIDE))
+    others = {*tables} - {*metadata.tables} - OURS_BESIDE
+    return tuple(sorted(name for name in others if not name.startswith(INDEX_TABLES)))
 
 
 def count_events(path: Path) -> int:

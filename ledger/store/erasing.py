@@ -19,6 +19,7 @@ from ledger.store.batch import Batch
 from ledger.store.faults import unavailable
 from ledger.store.probe import connect_to_read
 from ledger.store.sqlite import SqliteStore
+from ledger.store.texts import index_runs
 
 Runner = Callable[..., Awaitable[Any]]
 """Does a job, which looks at the named runs, in a write transaction."""
@@ -118,6 +119,7 @@ def _take(order: Order, stream_ids: Sequence[str], now_us: int, batch: Batch) ->
             unreadable.append(run_id_of(stream_id))
         of_stream = {"seq": seq, "stream_id": stream_id}
         connection.executemany(sql.TAKE, [of_stream | {"digest": row[0]} for row in rows])
+        index_runs(connection, (run_id_of(stream_id),))
         connection.execute(sql.ADD_TO_RUN, sql.taken_of(order, stream_id, *of_run))
         content_count, size_bytes = content_count + of_run[0], size_bytes + of_run[1]
         stored_bytes += sum(row[2] or 0 for row in rows)

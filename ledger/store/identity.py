@@ -9,7 +9,7 @@ from ledger.errors import LedgerNotLive, LedgerTooNew, NotALedger, Place
 
 FORMAT_VERSION = 1
 """What the stored bytes and tables mean; a program refuses a ledger whose version is above its own."""
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011")
 """The migrations this program knows, in order."""
 HEAD_REVISION = REVISIONS[-1]
 READ_META = "SELECT key, value FROM ledger_meta"

@@ -23,6 +23,7 @@ from ledger.store.comparing import Row, Stream, groups_of, reads, right_among
 from ledger.store.heads import fold_pages, stored_pages
 from ledger.store.probe import connect_to_read, one_moment
 from ledger.store.rows import write_changes, write_rows
+from ledger.store.texts import find_wrong, mend
 
 Runner = Callable[[Callable[[Batch], Any]], Awaitable[Any]]
 Fold = Callable[[sqlite3.Connection, sqlite3.Connection, str], None]
@@ -53,6 +54,12 @@ class SqliteSource:
                 last = keys[-1]
                 stray_count += await self._run(partial(_delete_each, delete, keys))
         return stray_count
+
+    async def mend_texts(self) -> int:
+        wrong, stray_count = await asyncio.to_thread(find_wrong, self._path)
+        if wrong or stray_count:
+            await self._run(lambda batch: mend(batch.connection, wrong))
+        return len(wrong) + stray_count
 
     async def compare(self, kind: Kind, after: str) -> tuple[str, Sequence[Rebuilt]]:
         return await asyncio.to_thread(_compare_page, self._path, kind, after)

@@ -24,6 +24,7 @@ from ledger.store.heads import RunHeads
 from ledger.store.lock import FileLock
 from ledger.store.opened import OpenedFiles
 from ledger.store.place import size_of
+from ledger.store.texts import MERGE
 
 log = logging.getLogger(__name__)
 
@@ -144,6 +145,7 @@ class SqliteStore:
             try:
                 # The copy is as large as the file, and is not for memory.
                 self._connection.execute("PRAGMA temp_store = FILE")
+                self._connection.execute(MERGE)
                 self._connection.execute("VACUUM")
             except sqlite3.Error as error:
                 raise unavailable(error) from error

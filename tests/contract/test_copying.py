@@ -15,8 +15,8 @@ from tests.contract.test_following import ordered
 from tests.ledger.blank import blank_at
 from tests.ledger.scripted import ScriptedRun
 
-MADE_THERE = {"ledger_meta", "alembic_version", "owner", "leaf", "tree_head"}
-"""Who is alive is not copied; the public order follows from the positions."""
+MADE_THERE = {"ledger_meta", "alembic_version", "owner", "leaf", "tree_head", "run_text"}
+"""Who is alive is not copied; the public order follows from the positions, and the search index from contents."""
 LOG = "SELECT pos, stream_id, seq, event_id, body, link FROM event ORDER BY pos"
 
 

@@ -29,7 +29,7 @@ from tests.contract.databases import PostgresOutsider
 from tests.ledger import commands as cli
 from tests.ledger.scripted import ScriptedRun
 
-ONLY_THERE = {"owner", "xid", "event_xid", "leaf", "tree_head"}
+ONLY_THERE = {"owner", "xid", "event_xid", "leaf", "tree_head", "run_text", "run_text_index"}
 """What only a database needs."""
 
 

@@ -27,6 +27,7 @@ PLAIN = {
     "tool": "tool",
     "reason": "reason",
     "feedback": "feedback",
+    "text": "text",
 }
 """Parameters that are given once and taken as they are, and the field that each is."""
 TIMES = {"from": "from_us", "to": "to_us"}

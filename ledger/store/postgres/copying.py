@@ -23,6 +23,7 @@ from ledger.rebuild import PROJECTIONS
 from ledger.store.postgres.migrating import making
 from ledger.store.postgres.place import PostgresPlace, place_at
 from ledger.store.postgres.statements import kind_of
+from ledger.store.postgres.texts import mend
 from ledger.store.probe import connect_to_read
 
 PIECE_EVENTS = 1_000
@@ -115,6 +116,7 @@ class _Copy:
             # Sent on while they are read.
             rows = self._source.execute(read_all(table))
             await self._target.copy_records_to_table(table.name, records=rows, columns=columns)
+        await mend(self._target)
         for key, value in self._source.execute(OTHER_META):
             await self._target.execute("INSERT INTO ledger_meta (key, value) VALUES ($1, $2)", key, value)
         for table in WHOLE:

@@ -32,6 +32,7 @@ from ledger.store.postgres.copying import (
 )
 from ledger.store.postgres.place import PostgresPlace
 from ledger.store.postgres.sequencing import here_of, sequence
+from ledger.store.texts import index_all
 
 PATIENT = {"statement_timeout": "0", "idle_in_transaction_session_timeout": "0"}
 KEEP_OUT = "LOCK TABLE owner IN SHARE ROW EXCLUSIVE MODE"
@@ -108,6 +109,7 @@ class _Copy:
         self._event_count = event_count
         self._target.execute("BEGIN")
         digests = {table: await self._put(table) for table in WHOLE}
+        index_all(self._target)
         self._target.execute("COMMIT")
         put_meta(self._target, dict(await self._source.fetch(OTHER_META)))
         for table, digest in digests.items():

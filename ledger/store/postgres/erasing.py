@@ -24,6 +24,7 @@ from ledger.store.postgres.appends import Appends
 from ledger.store.postgres.faults import FAULTS, unavailable
 from ledger.store.postgres.named import numbered
 from ledger.store.postgres.place import PostgresPlace
+from ledger.store.postgres.texts import index_run
 from ledger.store.postgres.turns import Turns
 
 Connection: TypeAlias = "asyncpg.Connection[Any]"
@@ -42,8 +43,8 @@ SEES_OLDER = (
 )
 """Whether rows as they were before that transaction cannot be removed yet: somebody sees them, or has written
 before it and not ended, in whatever database and also prepared, or a replica may still ask for them."""
-SIZE = "SELECT pg_total_relation_size('content')"
-REWRITE = "VACUUM (FULL) content"
+SIZE = "SELECT pg_total_relation_size('content') + pg_total_relation_size('run_text')"
+REWRITE = "VACUUM (FULL) content, run_text"
 PATIENT = {"statement_timeout": "0", "plan_cache_mode": "auto"}
 
 
@@ -153,6 +154,7 @@ class PostgresErasing:
             is_open = await connection.fetchval(IS_OPEN, order.erasure_id)
             if not is_open or await connection.execute(TAKE, seqs[-1], stream_id, digests) != f"UPDATE {len(digests)}":
                 raise _Changed
+            await index_run(connection, run_id_of(stream_id))
             await _execute(sql.ADD_TO_RUN, sql.taken_of(order, stream_id, *figures), connection)
 
         try:

@@ -27,6 +27,7 @@ from ledger.rebuild import (
 )
 from ledger.store import statements as sqlite_statements
 from ledger.store.comparing import Stream, groups_of, reads, right_among
+from ledger.store.postgres import texts
 from ledger.store.postgres.connected import connected
 from ledger.store.postgres.place import PostgresPlace
 from ledger.store.postgres.reading import stored_pages
@@ -72,6 +73,9 @@ class PostgresSource:
                 for (key,) in rows:
                     stray_count += int((await self.connection.execute(numbered(delete), key)).rpartition(" ")[2])
         return stray_count
+
+    async def mend_texts(self) -> int:
+        return await texts.mend(self.connection)
 
     async def compare(self, kind: Kind, after: str) -> tuple[str, Sequence[Rebuilt]]:
         async with self.connection.transaction(isolation="repeatable_read", readonly=True):

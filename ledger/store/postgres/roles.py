@@ -27,6 +27,7 @@ REPLACE = (
     "erasure",
     "erased_run",
     "follower",
+    "run_text",
     "token",
     "sign_in",
 )

@@ -71,6 +71,7 @@ class Shape(NamedTuple):
     tools: bool
     case: bool
     session: bool
+    text: bool
 
 
 class Statement(NamedTuple):
@@ -130,6 +131,8 @@ def append(shape: Shape) -> Statement:
         )
     if shape.session:
         _share_session(writing, shape)
+    if shape.text:
+        _index_text(writing)
     return Statement(f"WITH {', '.join(writing.parts)} SELECT count(*) FROM head", tuple(writing.names))
 
 
@@ -225,6 +228,15 @@ def _share_session(writing: _Writing, shape: Shape) -> None:
         " ttl_us = coalesce(known.ttl_us, excluded.ttl_us),"
         " expires_us = greatest(known.last_active_us, excluded.last_active_us)"
         " + coalesce(known.ttl_us, excluded.ttl_us)",
+    )
+
+
+def _index_text(writing: _Writing) -> None:
+    row = f"{writing.value('head.run_id', 'text')}, {writing.value('text.words', 'text')}"
+    writing.part(
+        "text",
+        f"INSERT INTO run_text (run_id, words) SELECT {row} FROM head"
+        " ON CONFLICT (run_id) DO UPDATE SET words = excluded.words",
     )
 
 

@@ -11,11 +11,12 @@ from ledger.append.deciding import ContentRow, Draft, EventRow, StreamRow
 from ledger.store.postgres import statements
 from ledger.store.postgres.reading import Seen
 from ledger.store.postgres.statements import Shape
+from ledger.store.postgres.texts import words_named
 
 
 async def write(connection: asyncpg.Connection[Any], draft: Draft, seen: Seen) -> bool:
     """Write the draft, which extends one stream; whether the stream still stood where it was seen."""
-    shape, values = _parameters(draft, seen)
+    shape, values = _parameters(draft, seen, await words_named(connection, draft))
     statement = statements.append(shape)
     return bool(await connection.fetchval(statement.sql, *(values[name] for name in statement.names)))
 
@@ -26,7 +27,7 @@ def written_as(draft: Draft) -> tuple[str, dict[str, bytes]]:
     return stream_id, {event.event_id: event.link for event in draft.events if event.stream_id == stream_id}
 
 
-def _parameters(draft: Draft, seen: Seen) -> tuple[Shape, dict[str, Any]]:
+def _parameters(draft: Draft, seen: Seen, words: str | None) -> tuple[Shape, dict[str, Any]]:
     head, changes = _head(draft), draft.changes
     base = _base(head, seen)
     run = changes.runs.get(head.run_id) if head.run_id is not None else None
@@ -47,6 +48,8 @@ def _parameters(draft: Draft, seen: Seen) -> tuple[Shape, dict[str, Any]]:
             values |= _named(prefix, row)
     values |= _columns("contents", _distinct(draft.contents))
     values |= _columns("steps", changes.step_rows) | _columns("tools", changes.tool_rows)
+    if words is not None:
+        values["text.words"] = words
     shape = Shape(
         is_new=base is None,
         run=run is not None,
@@ -56,6 +59,7 @@ def _parameters(draft: Draft, seen: Seen) -> tuple[Shape, dict[str, Any]]:
         tools=bool(changes.tools),
         case=case is not None,
         session=share is not None,
+        text=words is not None,
     )
     return shape, values
 
