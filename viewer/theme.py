@@ -1,6 +1,7 @@
 """Light or dark: by the reader's preference, unless the reader has chosen here."""
 
 from typing import Literal, get_args
+from urllib.parse import unquote
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -50,7 +51,7 @@ class ThemePages:
         """The page, if it is one of ours: nobody is led elsewhere."""
         home = self.site.home()
         inside = address.removeprefix(home)
-        is_ours = (
-            inside != address and not inside.startswith(("/", "\\")) and address.isascii() and address.isprintable()
-        )
+        path, _, _ = inside.partition("?")
+        is_below = inside != address and not inside.startswith(("/", "\\")) and ".." not in unquote(path)
+        is_ours = is_below and address.isascii() and address.isprintable()
         return address if is_ours else home

@@ -132,6 +132,22 @@ def test_a_list_goes_on_below_the_sub_path():
 
 
 @pytest.mark.parametrize(
+    ("back", "leads_to"),
+    [
+        ("/tools/ledger/runs?text=..", "/tools/ledger/runs?text=.."),
+        ("/elsewhere", "/tools/ledger/"),
+        ("/tools/ledger/../elsewhere", "/tools/ledger/"),
+        ("/tools/ledger/%2e%2E/elsewhere", "/tools/ledger/"),
+    ],
+)
+def test_a_choice_that_is_kept_is_kept_and_leads_back_below_the_sub_path(back, leads_to):
+    with client_of(FakeReader(), root_path=ROOT_PATH) as client:
+        answer = client.post(f"{ROOT_PATH}/theme", data={"theme": "dark", "back": back}, follow_redirects=False)
+        assert answer.headers["location"] == leads_to
+        assert f"path={ROOT_PATH}/" in answer.headers["set-cookie"].lower()
+
+
+@pytest.mark.parametrize(
     "root_path",
     ["ledger", "/ledger/", "/", "//evil.example", "/a//b", "/..", "/a/../b", "/a b", '/"', "/é", "/" + "a" * 200],
 )
