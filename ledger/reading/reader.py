@@ -22,6 +22,7 @@ from ledger.reading import moment as reading
 from ledger.reading.lists import PAGE_RUNS_MAX, Lists, check_number
 from ledger.reading.parts import RunPart
 from ledger.reading.reads import Reads
+from ledger.reading.related import Related, related
 from ledger.reading.room import ReadingRoom, reads_of
 from ledger.records import (
     AgentStep,
@@ -110,6 +111,10 @@ class LedgerReader(Lists):
     async def status(self, session_id: str, run_id: str) -> str:
         """`RUNNING`, or how the run ended; `RunNotFound` as for `trace`."""
         return await self._room.read(reading.status, reading.keys_of(session_id, run_id))
+
+    async def related(self, session_id: str, run_id: str) -> Related:
+        """The runs of the session that this one names, and that name it; `RunNotFound` as for `trace`."""
+        return await self._room.read(related, reading.keys_of(session_id, run_id))
 
     async def events(self, session_id: str, run_id: str, after_seq: int = 0, limit: int = 200) -> list[RecordedEvent]:
         """The run's events after a position, in order; `RunNotFound` as for `trace`."""

@@ -9,6 +9,7 @@ from typing import TypeVar
 from ledger.audit.signing.stored import StoredCheckpoint, StoredTree
 from ledger.errors import LedgerError, LedgerUnreadable, RunNotFound, SessionNotFound
 from ledger.reading.parts import RunPart
+from ledger.reading.related import RELATED_MAX, Related, Runs
 from ledger.records import (
     AgentStep,
     ChatSession,
@@ -91,6 +92,14 @@ class FakeReader(FakeLists):
 
     async def status(self, session_id: str, run_id: str) -> str:
         return self._run(session_id, run_id).trace().run.summary.status
+
+    async def related(self, session_id: str, run_id: str) -> Related:
+        shown = self._run(session_id, run_id).trace().run
+        own = {one.run_id: one.trace().run for (owner, _), one in self.held.items() if owner == session_id}
+        children = [(key, run.summary.status) for key, run in own.items() if run.parent_run_id == run_id]
+        later = [(key, run.summary.status) for key, run in own.items() if run.continues_run_id == run_id]
+        known = frozenset(own.keys() & {shown.parent_run_id, shown.continues_run_id})
+        return Related(known, Runs(tuple(children[:RELATED_MAX]), len(children)), Runs(tuple(later), len(later)))
 
     async def newest_checkpoint(self) -> StoredCheckpoint | None:
         return None if self.check is None else self.check.checkpoint

@@ -301,3 +301,16 @@ def test_what_came_after_the_trace_was_read_is_left_to_the_next_reading():
 
     with client_of(Growing([run])) as client:
         assert "Showing 1–1 of 1" in read(client, "/trace?sessionId=s&runId=r&view=events").text
+
+
+def test_a_run_leads_to_what_it_is_part_of_what_it_continues_and_what_came_of_it():  # E11
+    whole = FakeRun("s", "whole", "q", dict(LIMITS)).start()
+    part = FakeRun("s", "part", "q", dict(LIMITS)).start(parent_run_id="whole", continues_run_id="elsewhere")
+    later = FakeRun("s", "later", "q", dict(LIMITS)).start(continues_run_id="part")
+    with client_of(FakeReader([whole, part, later])) as client:
+        shown = read(client, "/trace?sessionId=s&runId=part")
+        assert "part of whole" in shown.text
+        assert "continues elsewhere (not in this session)" in shown.text
+        assert "continued by later (running)" in shown.text
+        assert {"/trace?sessionId=s&runId=whole", "/trace?sessionId=s&runId=later"} <= set(shown.hrefs)
+        assert "its parts: part (running)" in read(client, "/trace?sessionId=s&runId=whole").text

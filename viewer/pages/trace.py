@@ -64,6 +64,7 @@ class TracePages:
         proof = seal(await self.proofs.of(run, is_asked=is_asked), run, links)
         context = {
             "page": trace_page(reading, links, told),
+            "related": await self.reader.related(links.session_id, links.run_id),
             "seal": proof,
             "etag": run_etag(reading.whole),
             "can_stop": self.writing.takes(request, Right.CANCEL),

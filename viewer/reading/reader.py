@@ -6,6 +6,7 @@ from typing import Protocol, TypeVar
 from ledger.audit.signing.stored import StoredCheckpoint, StoredTree
 from ledger.lists import RunPage, RunValues, SessionPage, Tallies
 from ledger.reading.parts import RunPart
+from ledger.reading.related import Related
 from ledger.records import (
     AgentStep,
     ChatSession,
@@ -82,6 +83,9 @@ class Reader(Protocol):
 
     async def status(self, session_id: str, run_id: str) -> str:
         """`RUNNING`, or how the run ended; errors as for `trace`."""
+
+    async def related(self, session_id: str, run_id: str) -> Related:
+        """The runs of the session that have to do with it."""
 
     async def last_leaf(self) -> int:
         """The last place of the public order."""
