@@ -5,9 +5,10 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ledger.reading.parts import RunPart
 from tests.viewer.example_runs import LIMITS, all_runs, astray_run, budget_run, priced_run
 from tests.viewer.fake_run import FakeRun
-from viewer.present.timeline.consumption import Level, consumption, consumption_of_rows
+from viewer.present.timeline.consumption import Level, consumption, consumption_of_works
 from viewer.present.timeline.curves import HEIGHT, STEPS_MAX, curve
 from viewer.present.timeline.scale import EDGE, idle_stretches, scale_of
 from viewer.present.timeline.window import Stretch, whole_of
@@ -42,15 +43,15 @@ def test_events_that_do_not_add_up_are_not_drawn():
     assert consumption(budget_run().events[1:]) == {}
 
 
-def test_of_a_long_run_calls_are_charged_as_they_began_and_tokens_as_they_ended():
+def test_of_a_long_run_calls_are_charged_as_they_began():
     run = FakeRun("s", "r", "q", dict(LIMITS)).start()
-    run.model(10, 20, "planner", tokens=(5, 6))
-    run.model(30, 50, "planner", tokens=None, ordinal=2)
+    run.model(10, 20, "planner")
+    run.model(30, 50, "planner", ordinal=2)
     run.tool(60, 70, "query_logs", {}, output="x")
-    levels = consumption_of_rows(run.steps.values(), run.tools)
+    levels = consumption_of_works(RunPart.of(run.trace()).works)
     assert [(level.at_us, level.used) for level in levels["model_calls"]] == [(10_000, 1), (30_000, 2)]
-    assert list(levels["total_tokens"]) == [Level(20_000, 11), Level(50_000, 11, unknown_count=1)]
-    assert list(levels["tool:query_logs"]) == [Level(60_000, 1)]
+    assert list(levels["tool:query_logs"]) == list(levels["tool_calls"]) == [Level(60_000, 1)]
+    assert "total_tokens" not in levels
 
 
 @st.composite

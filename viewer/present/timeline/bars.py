@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from viewer.present.timeline.scale import Scale
-from viewer.present.timeline.spans import Kind, State
+from viewer.present.timeline.spans import Kind, Span, State
 
 RESOLUTION = 0.1
 """Per cent of the width; bars that are closer together are merged."""
@@ -16,6 +16,8 @@ REFUSED_WIDTH = 1.1
 """Per cent; a refusal takes no time, and still is an outline."""
 CHAR_WIDTH = 0.95
 """Per cent of the narrowest plot that draws notes beside bars."""
+_COLOURS = ("failed", "refused")
+"""States that show through among others."""
 _AT_ONCE = ("refused", "denied", "passed")
 
 
@@ -54,6 +56,20 @@ def bar_of(scale: Scale, start_us: int, end_us: int | None, kind: Kind, state: S
     return Bar(min(x, 100.0 - width), width, kind, state, start_us < window.start_us, goes_on)
 
 
+def bars_of(scale: Scale, spans: Iterable[Span]) -> tuple[Bar, ...]:
+    """Of many spans of one kind, by their start, as few bars as can be told apart; a failure colours what it is in."""
+    gap_us = round(scale.shown_us * RESOLUTION / 100)
+    least_us = round(scale.shown_us * WIDTH_MIN / 100)
+    found: list[tuple[int, int | None, Kind, State]] = []
+    for span in spans:
+        start_us, end_us, kind, state = found[-1] if found else (0, None, span.kind, span.state)
+        if end_us is None or span.end_us is None or span.start_us > max(end_us, start_us + least_us) + gap_us:
+            found.append((span.start_us, span.end_us, span.kind, span.state))
+        else:
+            found[-1] = (start_us, max(end_us, span.end_us), kind, span.state if span.state in _COLOURS else state)
+    return merge(bar_of(scale, *each) for each in found)
+
+
 def merge(bars: Iterable[Bar]) -> tuple[Bar, ...]:
     """Bars that nearly touch become one; a failure or a refusal in it colours it."""
     out: list[Bar] = []
@@ -62,7 +78,7 @@ def merge(bars: Iterable[Bar]) -> tuple[Bar, ...]:
         if last is None or bar.x > last.x + last.width + RESOLUTION:
             out.append(bar)
             continue
-        state = bar.state if bar.state in ("failed", "refused") else last.state
+        state = bar.state if bar.state in _COLOURS else last.state
         out[-1] = Bar(last.x, round(max(last.x + last.width, bar.x + bar.width) - last.x, 2), last.kind, state)
     return tuple(out)
 

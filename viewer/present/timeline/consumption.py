@@ -1,8 +1,7 @@
-"""How much of each limit was used at every moment of a run: from its events, or of a long run from its rows."""
+"""How much of each limit was used at every moment of a run: from its events, or of a long run from its lines."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -10,8 +9,11 @@ from dataclasses import dataclass, field
 from harness.errors import HarnessError, UnknownEvent
 from harness.events import parse_event
 from harness.state import RunState, advance, begin, reserved_in
-from ledger.records import AgentStep, RecordedEvent, ToolInvocation
+from ledger.reading.parts import WorkLine
+from ledger.records import RecordedEvent
 
+LEVELS_MAX = 1_000
+"""Of a long run; more than can be told apart in a drawing."""
 TOKENS = ("input_tokens", "output_tokens", "total_tokens")
 
 
@@ -79,21 +81,16 @@ def _take(course: _Course, state: RunState, at_us: int) -> None:
         course.reach(key, Level(at_us, state.usage.get(key, 0), reserved.get(key, 0), unknown))
 
 
-def consumption_of_rows(steps: Iterable[AgentStep], tools: Iterable[ToolInvocation]) -> Levels:
-    """From the rows of a run too long to read all its events: calls as they began, tokens and cost as they ended."""
-    charges: list[tuple[int, Mapping[str, int | None]]] = []
-    for step in steps:
-        charges.append((step.started_elapsed_us, {"model_calls": step.attempt_count}))
-        if step.duration_us is not None:
-            tokens = {"input_tokens": step.input_tokens, "output_tokens": step.output_tokens}
-            known = [count for count in tokens.values() if count is not None]
-            spent = {**tokens, "total_tokens": sum(known) if known else None, "cost_micros": step.cost_micros}
-            charges.append((step.started_elapsed_us + step.duration_us, spent))
-    charges += [(tool.started_elapsed_us, {"tool_calls": 1, f"tool:{tool.tool_name}": 1}) for tool in tools]
-    course, used, unknown = _Course(), Counter[str](), Counter[str]()
-    for at_us, charged in sorted(charges, key=lambda charge: charge[0]):
-        for key, amount in charged.items():
-            used[key] += amount or 0
-            unknown[key] += amount is None
-            course.reach(key, Level(at_us, used[key], 0, unknown[key]))
-    return course.levels
+def consumption_of_works(works: Iterable[WorkLine]) -> Levels:
+    """Of a run too long to read all its events: its calls alone, each as its step or invocation began."""
+    times: dict[str, list[int]] = {}
+    for work in works:
+        for key in ("model_calls",) if work.kind == "model" else ("tool_calls", f"tool:{work.name}"):
+            times.setdefault(key, []).append(work.started_elapsed_us)
+    return {key: _counted(sorted(each)) for key, each in times.items()}
+
+
+def _counted(times: Sequence[int]) -> list[Level]:
+    """One more at each time; of very many, every so manieth and the last."""
+    apart = -(-len(times) // LEVELS_MAX)
+    return [Level(times[number - 1], number) for number in sorted({*range(1, len(times) + 1, apart), len(times)})]

@@ -77,5 +77,6 @@ def _members(spans: Sequence[Span], scopes: Sequence[Scope]) -> list[tuple[int, 
     members: list[tuple[int, int | None, Place, Span | None]] = [
         (scope.start_us, scope.end_us, scope.place, None) for scope in scopes
     ]
-    members += [(span.start_us, span.end_us, place(span.scope), span) for span in spans]
+    places = {path: place(path) for path in {span.scope for span in spans}}
+    members += [(span.start_us, span.end_us, places[span.scope], span) for span in spans]
     return sorted(members, key=lambda member: member[0])

@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from viewer.present.timeline.bars import Bar, bar_of, merge
+from viewer.present.timeline.bars import Bar, bars_of
 from viewer.present.timeline.scale import Scale
 from viewer.present.timeline.spans import Kind, Span, State
 from viewer.present.timeline.window import Stretch
@@ -42,7 +42,7 @@ def lanes_of(spans: Sequence[Span], scale: Scale, single: Single) -> Iterator[La
             label=f"{sum(span.count for span in same):,} × {kind}",
             kind=kind,
             state="failed" if any(span.state == "failed" for span in same) else same[0].state,
-            bars=merge(bar_of(scale, span.start_us, span.end_us, span.kind, span.state) for span in same),
+            bars=bars_of(scale, same),
             seq=same[0].seq,
             start_us=start_us,
             end_us=max((span.end_us for span in same if span.end_us is not None), default=None),

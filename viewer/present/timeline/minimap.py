@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from viewer.present.timeline.bars import Bar, bar_of, merge
+from viewer.present.timeline.bars import Bar, bars_of
 from viewer.present.timeline.scale import EDGE, Scale, scale_of
 from viewer.present.timeline.spans import Kind, Span
 from viewer.present.timeline.window import WINDOW_MIN_US, Stretch
@@ -55,9 +55,8 @@ def minimap(spans: Sequence[Span], window: Stretch, whole: Stretch, idle: Sequen
 
 def _lines(spans: Sequence[Span], scale: Scale) -> Iterator[tuple[Bar, ...]]:
     for kind in _KINDS:
-        bars = [bar_of(scale, span.start_us, span.end_us, kind, span.state) for span in spans if span.kind == kind]
-        if bars:
-            yield merge(bars)
+        if same := [span for span in spans if span.kind == kind]:
+            yield bars_of(scale, same)
 
 
 def _parts(scale: Scale) -> Iterator[Part]:

@@ -81,22 +81,27 @@ def scale_of(window: Stretch, idle: Sequence[Stretch] = ()) -> Scale:
 
 
 def _folds(window: Stretch, idle: Sequence[Stretch]) -> list[Stretch]:
-    inside = (Stretch(max(each.start_us, window.start_us), min(each.end_us, window.end_us)) for each in idle)
-    folds = [each for each in inside if each.length_us > window.length_us * IDLE_SHARE]
+    least_us = window.length_us * IDLE_SHARE
+    long = (each for each in idle if each.end_us - each.start_us > least_us)
+    inside = (Stretch(max(each.start_us, window.start_us), min(each.end_us, window.end_us)) for each in long)
+    folds = [each for each in inside if each.length_us > least_us]
     # Where nothing at all happened there is nothing to make room for.
     return folds if sum(fold.length_us for fold in folds) < window.length_us else []
 
 
-def idle_stretches(busy: Iterable[tuple[int, int | None]], length_us: int) -> list[Stretch]:
-    """The stretches of a run of that length that nothing in `busy`, from start to end (None: open), touches."""
+def idle_stretches(busy: Iterable[tuple[int, int | None]], length_us: int, *, least_us: float = 0) -> list[Stretch]:
+    """The stretches of a run of that length that nothing in `busy`, from start to end (None: open), touches.
+
+    Those of `least_us` or less are left out.
+    """
     found: list[Stretch] = []
     until_us = 0
     for start_us, end_us in sorted(busy, key=lambda each: each[0]):
-        if start_us > until_us:
+        if start_us > until_us + least_us:
             found.append(Stretch(until_us, min(start_us, length_us)))
         until_us = max(until_us, length_us if end_us is None else end_us)
         if until_us >= length_us:
             break
     if until_us < length_us:
         found.append(Stretch(until_us, length_us))
-    return [each for each in found if each.length_us > 0]
+    return [each for each in found if each.length_us > least_us]

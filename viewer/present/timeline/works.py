@@ -73,4 +73,5 @@ def _span(work: WorkLine, end_us: int | None = None, count: int = 1) -> Span:
     scope = tuple(unquote(segment) for segment in work.scope.split("/")) if work.scope else ()
     state = _STATES.get(work.status, "running")
     hidden = work.hidden_retry_count or 0
-    return told(Span(0, scope, work.kind, state, work.name, start, end_us, hidden_count=hidden, count=count))
+    span = Span(0, scope, work.kind, state, work.name, start, end_us, hidden_count=hidden, count=count)
+    return told(span) if hidden else span

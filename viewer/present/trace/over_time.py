@@ -10,7 +10,7 @@ from viewer.present.links import TraceLinks
 from viewer.present.timeline.drawing import Timeline, timeline
 from viewer.present.timeline.marks import drawn_length_us
 from viewer.present.timeline.minimap import Minimap, minimap
-from viewer.present.timeline.scale import idle_stretches, scale_of
+from viewer.present.timeline.scale import IDLE_SHARE, idle_stretches, scale_of
 from viewer.present.timeline.scopes import scopes_of
 from viewer.present.timeline.spans import Span, spans_of
 from viewer.present.timeline.window import Stretch, beside, closer, whole_of, wider, window_of
@@ -53,7 +53,8 @@ def over_time(reading: RunReading, links: TraceLinks, length_us: int) -> OverTim
     whole = whole_of(drawn_length_us(length_us, deadline_us))
     window = window_of(links.t0, links.t1, whole)
     spans = spans_in(reading, window)
-    idle = idle_stretches(_busy(reading, spans), whole.end_us)
+    least_us = (window or whole).length_us * IDLE_SHARE
+    idle = idle_stretches(_busy(reading, spans), whole.end_us, least_us=least_us)
     drawing = timeline(
         spans,
         length_us,

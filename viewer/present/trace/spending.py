@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ledger.records import RunDetail
 from ledger.words.codes import amount, resource
 from ledger.words.format import elapsed
-from viewer.present.timeline.consumption import Level, Levels, consumption, consumption_of_rows
+from viewer.present.timeline.consumption import Level, Levels, consumption, consumption_of_works
 from viewer.present.timeline.curves import Curve, curve
 from viewer.present.timeline.scale import Scale
 from viewer.present.trace.gauges import binding, enforced_limits
@@ -41,8 +41,8 @@ class Spending:
 
     shown: tuple[Spent, ...]
     others: tuple[Spent, ...]
-    is_from_rows: bool
-    """Whether it was put together from steps and tools, since there are too many events to read."""
+    is_from_lines: bool
+    """Whether it tells of calls alone, as steps and tools began, since there are too many events to read."""
 
     @property
     def has_reserved(self) -> bool:
@@ -56,7 +56,7 @@ def spending(reading: RunReading, scale: Scale, until_us: int) -> Spending:
     if reading.complete:
         levels = consumption(reading.events)
     else:
-        levels = consumption_of_rows(whole.agent_steps, whole.tool_invocations)
+        levels = consumption_of_works(reading.whole_works)
     limits, bound = enforced_limits(whole.run), binding(whole.run)
     shares = dict(_shares(levels, limits))
     ordered = sorted(shares, key=lambda key: (key != bound, -shares[key]))
@@ -65,7 +65,7 @@ def spending(reading: RunReading, scale: Scale, until_us: int) -> Spending:
     return Spending(
         shown=tuple(spent[key] for key in mattered),
         others=tuple(spent[key] for key in ordered if key not in mattered),
-        is_from_rows=not reading.complete,
+        is_from_lines=not reading.complete,
     )
 
 
@@ -84,7 +84,8 @@ def _spent(run: RunDetail, key: str, levels: Sequence[Level], limit: int, scale:
     left_out = len(levels) - len(changes)
     return Spent(
         label=resource(key),
-        used=f"{least}{amount(key, last.used)}",
+        # Of a long run the curve may miss what the run was charged beside its steps and tools.
+        used=f"{least}{amount(key, run.usage.get(key, last.used))}",
         limit=amount(key, limit),
         is_binding=key == binding(run),
         curve=course,
