@@ -36,7 +36,7 @@ def long_run() -> FakeRun:
 @pytest.fixture(scope="module", autouse=True)
 def slow_runs(reader):
     for run in (slow_run(), long_run()):
-        reader.runs[run.session_id, run.run_id] = run
+        reader.held[run.session_id, run.run_id] = run
 
 
 def window_of(page):
