@@ -65,6 +65,7 @@ class ReplayBar extends HTMLElement {
   #press(event) {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.target instanceof Element && event.target.closest(TYPED_IN) !== null) return;
+    if (document.querySelector("dialog[open]") !== null) return;
     const wanted = {
       ArrowLeft: event.shiftKey ? "[data-seek=failure-before]" : "a[data-part=previous]",
       ArrowRight: event.shiftKey ? "[data-seek=failure]" : "a[data-part=following]",
