@@ -168,15 +168,15 @@ def test_a_lost_connection_is_said_and_made_good_without_a_gap_or_a_duplicate(wa
         page = watched.page
         page.clock.install()
         with page.expect_response("**/api/**"):
-            watched.open("/trace?sessionId=s-43&runId=run-live")
+            watched.open("/trace?sessionId=s-43&runId=run-live&view=events")
         page.route("**/api/**", lambda route: route.abort())
         page.clock.fast_forward(16_000)
         page.get_by_text("The connection is lost; trying again.").wait_for()
         run.tool(1_000, 1_200, "query_logs", {"pattern": "OOM"}, scope="executor.1", ordinal=2, output="new evidence")
         page.unroute("**/api/**")
         page.clock.fast_forward(10_000)
-        page.locator("#tool-3").wait_for()
-        numbers = page.locator("table.events tbody tr td:first-child").all_inner_texts()
+        page.locator(f"#e{len(run.events)}").wait_for()
+        numbers = page.locator("table.events tbody td.seq").all_inner_texts()
         assert numbers == [str(event.seq) for event in run.events]
         assert [problem for problem in watched.problems if "ERR_FAILED" not in problem] == []
         watched.problems.clear()
