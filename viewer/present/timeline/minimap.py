@@ -55,8 +55,11 @@ def minimap(spans: Sequence[Span], window: Stretch, whole: Stretch, idle: Sequen
 
 def _lines(spans: Sequence[Span], scale: Scale) -> Iterator[tuple[Bar, ...]]:
     for kind in _KINDS:
-        if same := [span for span in spans if span.kind == kind]:
-            yield bars_of(scale, same)
+        same = [span for span in spans if span.kind == kind]
+        # By themselves and on top, so that one failure does not colour all that it is merged with.
+        failed = [span for span in same if span.state == "failed"]
+        if same:
+            yield (*bars_of(scale, [span for span in same if span.state != "failed"]), *bars_of(scale, failed))
 
 
 def _parts(scale: Scale) -> Iterator[Part]:
