@@ -23,6 +23,7 @@ from ledger.cancelling import CancelRequest
 from ledger.engine import Engine, LedgerJournal
 from ledger.erasing.erasing import Eraser, ErasureLimits
 from ledger.erasing.forgetting import Forgetting
+from ledger.erasing.two_persons import TwoPersons
 from ledger.following.followers import Followers
 from ledger.measures import Measures
 from ledger.proving import Proving
@@ -51,7 +52,10 @@ class Ledger(Forgetting, Proving):
         self._engine = engine
         self._clock = clock
         self._ids = ids
-        self._eraser = Eraser(engine.erasing, lambda: f"erasure-{ids.writer_id()}", erasure_limits)
+        self._persons = TwoPersons(engine.reader, clock)
+        self._eraser = Eraser(
+            engine.erasing, lambda: f"erasure-{ids.writer_id()}", erasure_limits, self._persons.permit
+        )
         self._closing: asyncio.Task[None] | None = None
 
     @classmethod

@@ -86,6 +86,24 @@ class AccessRecorded(SystemEvent):
     of_run_id: Id | None = None
 
 
+class ErasureRequested(SystemEvent):
+    """Somebody asks that content be erased; another one confirms it, or nothing comes of it."""
+
+    type: Literal["erasure.requested"] = "erasure.requested"
+    version: Literal[1] = 1
+    request_id: Id
+    scope: ErasureScope
+    reason: Code
+    actor: Name
+    expires_us: Integer
+    """From then on it can no longer be confirmed."""
+    of_session_id: Id | None = None
+    of_run_id: Id | None = None
+    digest: Digest | None = None
+    before_us: Integer | None = None
+    """As in `retention.decided`."""
+
+
 class ErasureDecided(SystemEvent):
     """Content is to be erased; what is done of it stands in the runs' own `content.erased`."""
 
@@ -98,6 +116,8 @@ class ErasureDecided(SystemEvent):
     of_session_id: Id | None = None
     of_run_id: Id | None = None
     digest: Digest | None = None
+    request_id: Id | None = None
+    """The request that `actor` confirmed; absent where one person was enough."""
 
 
 class RetentionDecided(SystemEvent):
@@ -109,6 +129,8 @@ class RetentionDecided(SystemEvent):
     before_us: Integer
     reason: Code
     actor: Name | None = None
+    request_id: Id | None = None
+    """As in `erasure.decided`."""
 
 
 class ErasureFinished(SystemEvent):

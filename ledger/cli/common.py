@@ -17,6 +17,7 @@ import orjson
 
 from harness.errors import HarnessError
 from ledger.audit.errors import DamagedTree, InconsistentLog, KeyNotFound
+from ledger.erasing.errors import ErasureRefused
 from ledger.errors import ContentNotFound, LedgerDamaged, LedgerError, RunNotFound, SessionNotFound
 from ledger.records import ContentView
 from ledger.tokens.errors import TokenNotFound
@@ -46,6 +47,7 @@ FOUND_WRONG = (
     InconsistentLog,
     DamagedTree,
     TokenNotFound,
+    ErasureRefused,
 )
 """What is no fault of the command: it is not there, or is not as it should be."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import click
@@ -21,6 +22,8 @@ from ledger.cli.common import (
     print_json,
 )
 from ledger.erasing.erasing import ErasureReport
+from ledger.erasing.errors import SecondPersonNeeded
+from ledger.erasing.two_persons import ErasureRequest
 from ledger.words.format import plural
 
 SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
@@ -31,6 +34,7 @@ REACHED = {
 }
 
 Erase = Callable[..., Awaitable[ErasureReport]]
+Ask = Callable[[], Awaitable[ErasureRequest]]
 
 actor_option = click.option("--actor", help="Who wants it: a pseudonymous code, since it can never be erased.")
 dry_run_option = click.option("--dry-run", is_flag=True, help="Only say how much there is to erase.")
@@ -40,6 +44,7 @@ dry_run_option = click.option("--dry-run", is_flag=True, help="Only say how much
 @click.argument("run", metavar="[SESSION/RUN]", required=False)
 @click.option("--session", help="Everything of this session.")
 @click.option("--digest", help="One content, by its digest; with SESSION/RUN only there.")
+@click.option("--confirm", metavar="REQUEST", help="Carry out what another person asked for.")
 @click.option("--finish", is_flag=True, help="Finish erasures that were cut short; the file is written anew.")
 @actor_option
 @click.option("--reason", default="REQUESTED", show_default=True, help="Why, as a code.")
@@ -52,6 +57,7 @@ async def erase(
     run: str | None,
     session: str | None,
     digest: str | None,
+    confirm: str | None,
     finish: bool,
     actor: str | None,
     reason: str,
@@ -66,12 +72,18 @@ async def erase(
         if finish:
             _say_finished(await ledger.finish_erasures(), as_json=as_json)
             return
+        if confirm is not None:
+            if actor is None or run or session or digest or dry_run:
+                fail("--confirm needs --actor, and nothing else", EXIT_UNUSABLE)
+            _say(await ledger.confirm_erasure(confirm, actor=actor), as_json=as_json, is_dry_run=False)
+            return
         planned = await ledger.erase(**about, dry_run=True)
         if not dry_run:
             question = f"Erase {_amount(planned)} for good?"
             if planned.content_count and not yes and not click.confirm(question, err=True):
                 fail("nothing was erased", EXIT_NOT_FOUND)
-            planned = await _with_progress(ledger.erase, planned, as_json, **about)
+            ask = None if actor is None else partial(ledger.ask_to_erase, **about)
+            planned = await _or_ask(_with_progress(ledger.erase, planned, as_json, **about), ask, as_json=as_json)
     _say(planned, as_json=as_json, is_dry_run=dry_run)
 
 
@@ -91,8 +103,28 @@ async def retention(older_than: str, actor: str | None, dry_run: bool, db: str, 
     async with await open_existing(db) as ledger:
         report = await ledger.erase_older_than(age_s, actor=actor, dry_run=True)
         if not dry_run:
-            report = await _with_progress(ledger.erase_older_than, report, as_json, age_s=age_s, actor=actor)
+            erasing = _with_progress(ledger.erase_older_than, report, as_json, age_s=age_s, actor=actor)
+            ask = None
+            if actor is not None:
+                ask = partial(ledger.ask_to_erase, actor=actor, older_than_s=age_s, reason="RETENTION")
+            report = await _or_ask(erasing, ask, as_json=as_json)
     _say(report, as_json=as_json, is_dry_run=dry_run)
+
+
+async def _or_ask(erasing: Awaitable[ErasureReport], ask: Ask | None, *, as_json: bool) -> ErasureReport:
+    """Erase, or, where two persons may, ask the other one on behalf of whoever was named."""
+    try:
+        return await erasing
+    except SecondPersonNeeded:
+        if ask is None:
+            raise
+        request = await ask()
+        if as_json:
+            print_json(
+                {"request_id": request.request_id, "asked_by": request.asked_by, "expires_us": request.expires_us}
+            )
+        confirming = f"`tachograph erase --confirm {request.request_id} --actor NAME`"
+        fail(f"nothing is erased until another person confirms it: {confirming}", EXIT_NOT_FOUND)
 
 
 async def _with_progress(erase: Erase, planned: ErasureReport, as_json: bool, **about: Any) -> ErasureReport:

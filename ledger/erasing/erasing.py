@@ -10,14 +10,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from harness import events as e
 from harness.errors import LedgerUnavailable
 from harness.events.base import MAX_SAFE_INTEGER
 from harness.ids import run_stream
+from ledger.erasing.tally import Tally
+from ledger.errors import AppendConflict
 from ledger.failpoints import reached
 
 log = logging.getLogger(__name__)
@@ -29,6 +31,8 @@ CONTENTS_AT_ONCE = 500
 BYTES_AT_ONCE = 32 * 1024 * 1024
 """So many bytes end a transaction: what is overwritten goes through the log."""
 POLL_S = 0.05
+DECISIONS_TRIED_MAX = 100
+"""How often a decision is tried anew because something else about the ledger was recorded just before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +58,15 @@ class Order:
     before_us: int | None = None
     erasure_id: str = ""
     """The decision, once it was taken."""
+    request_id: str | None = None
+    """What `actor` confirms, where another one asked for it."""
+    seq_expected: int | None = None
+    """The place in the ledger's own stream right after which the decision counts; None is any."""
 
     def decision(self) -> tuple[type[e.SystemEvent], dict[str, Any]]:
         """The event that says so in the ledger's own stream."""
         said: dict[str, Any] = {"erasure_id": self.erasure_id, "reason": self.reason, "actor": self.actor}
+        said["request_id"] = self.request_id
         if self.before_us is not None:
             return e.RetentionDecided, said | {"before_us": self.before_us}
         about = {"of_session_id": self.of_session_id, "of_run_id": self.of_run_id, "digest": self.digest}
@@ -97,22 +106,6 @@ class ErasureReport:
     problem: str | None = None
     """Why it has not come further."""
     runs_unreadable: tuple[str, ...] = ()
-
-
-@dataclass(slots=True)
-class _Tally:
-    """Sums over transactions."""
-
-    content_count: int = 0
-    size_bytes: int = 0
-    streams: set[str] = field(default_factory=set)
-    unreadable: set[str] = field(default_factory=set)
-
-    def add(self, taken: Taken) -> None:
-        self.content_count += taken.content_count
-        self.size_bytes += taken.size_bytes
-        self.streams.update(taken.stream_ids)
-        self.unreadable.update(taken.unreadable)
 
 
 class ErasingStore(Protocol):
@@ -155,8 +148,16 @@ class ErasingStore(Protocol):
 class Eraser:
     """Carries out orders on one ledger."""
 
-    def __init__(self, store: ErasingStore, new_erasure_id: Callable[[], str], limits: ErasureLimits) -> None:
+    def __init__(
+        self,
+        store: ErasingStore,
+        new_erasure_id: Callable[[], str],
+        limits: ErasureLimits,
+        permit: Callable[[Order], Awaitable[Order]],
+    ) -> None:
+        """`permit` raises where an order may not be carried out; else it says where the decision has to stand."""
         self._store = store
+        self._permit = permit
         self._new_erasure_id = new_erasure_id
         self._limits = limits
 
@@ -174,8 +175,7 @@ class Eraser:
             is_finished = not await self._store.unfinished()
             stage, problem = (None, None) if is_finished else await self._clean(self._limits)
             return ErasureReport(None, stage=stage, problem=problem)
-        order = replace(order, erasure_id=self._new_erasure_id())
-        await self._store.decide(order)
+        order = await self._decide(replace(order, erasure_id=self._new_erasure_id()))
         reached("erasure decided")
         tally = await self._take(order, on_progress)
         stage, problem = await self._clean(self._limits)
@@ -228,8 +228,17 @@ class Eraser:
             if await self._store.unfinished():
                 await self._clean(replace(self._limits, clean_timeout_s=0.0))
 
-    async def _take(self, order: Order, on_progress: Callable[[int], None]) -> _Tally:
-        tally, done, last = _Tally(), 0, ""
+    async def _decide(self, order: Order) -> Order:
+        """Record that it is decided, where nothing came between what permits it and the decision."""
+        for _ in range(DECISIONS_TRIED_MAX):
+            with contextlib.suppress(AppendConflict):
+                permitted = await self._permit(order)
+                await self._store.decide(permitted)
+                return permitted
+        raise LedgerUnavailable("too much is recorded about the ledger itself at the same time")
+
+    async def _take(self, order: Order, on_progress: Callable[[int], None]) -> Tally:
+        tally, done, last = Tally(), 0, ""
         while targets := await self._store.targets(order, last):
             last = targets[-1]
             rest: Sequence[str] = targets

@@ -13,7 +13,7 @@ from ledger.erasing.erasing import Order, run_id_of
 def tell_decision(order: Order, now_us: int, draft: Draft) -> None:
     """Say that it was decided."""
     model, fields = order.decision()
-    append(draft, system_event(model, draft.setting.new_event_id(), now_us, **fields))
+    append(draft, system_event(model, draft.setting.new_event_id(), now_us, **fields), seq_expected=order.seq_expected)
 
 
 def tell_run(

@@ -8,6 +8,7 @@ from typing import Final, Literal, Protocol
 
 from harness.errors import InvalidInput
 
+ERASE: Final = "erase"
 RIGHTS: Final = ("read", "annotate", "cancel", "audit", "erase")
 """To read runs; to judge them; to stop them; to see what is on record about the ledger itself; to ask for erasures."""
 

@@ -99,6 +99,14 @@ SAMPLES: dict[str, dict[str, Any]] = {
     "token.created": {"stream_id": "sys", "token_id": "t1", "grants": "READ", "expires_us": 1},
     "token.revoked": {"stream_id": "sys", "token_id": "t1", "reason": "LOST"},
     "access.recorded": {"stream_id": "sys", "action": "TRACE_READ", "allowed": True, "of_run_id": "run-1"},
+    "erasure.requested": {
+        "stream_id": "sys",
+        "request_id": "request-1",
+        "scope": "RUN",
+        "reason": "USER_REQUEST",
+        "actor": "dpo-1",
+        "expires_us": 9,
+    },
     "erasure.decided": {"stream_id": "sys", "erasure_id": "erasure-1", "scope": "RUN", "reason": "USER_REQUEST"},
     "retention.decided": {"stream_id": "sys", "erasure_id": "erasure-1", "before_us": 5, "reason": "RETENTION"},
     "erasure.finished": {

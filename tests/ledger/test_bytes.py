@@ -21,7 +21,8 @@ from ledger.sizes import MAX_BODY_BYTES
 from tests.ledger.scripted import ScriptedRun
 
 GOLDEN = json.loads((Path(__file__).parent.parent / "golden" / "v1.json").read_text())
-STREAMS = GOLDEN["streams"]
+# What came to the vocabulary later stands apart, so that the signed checkpoint over the first vectors stays as it is.
+STREAMS = [*GOLDEN["streams"], *GOLDEN["added_streams"]]
 EVENTS = [event for stream in STREAMS for event in stream["events"]]
 
 
