@@ -20,6 +20,7 @@ from harness import Harness, RandomIds, SystemWallClock, WallClock
 from harness.adapters import openai as openai_adapter
 from ledger import Ledger, Signing
 from ledger.audit.signing.keyring import found_or_made
+from viewer.access.guard import Guard
 from viewer.app import create_app
 from viewer.metrics import Metrics
 
@@ -61,7 +62,13 @@ async def open_app(settings: Settings) -> AsyncIterator[Starlette]:
         api = Api(agent, jobs, new_session_id=lambda: ids.run_id().replace("run-", "chat-", 1))
         try:
             metrics = Metrics(ledger.reader, ledger.measures)
-            yield create_app(ledger.reader, writer=Gatekeeper(ledger), extra_routes=api.routes, metrics=metrics)
+            yield create_app(
+                ledger.reader,
+                writer=Gatekeeper(ledger),
+                extra_routes=api.routes,
+                metrics=metrics,
+                guard=Guard.of(ledger),
+            )
         finally:
             await jobs.close()
 

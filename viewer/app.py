@@ -36,6 +36,7 @@ from viewer.openapi.endpoint import OpenApi
 from viewer.pages.audit import AuditPages
 from viewer.pages.compare import ComparePages
 from viewer.pages.forms import RunForms
+from viewer.pages.login import LoginPages
 from viewer.pages.runs import RunPages
 from viewer.pages.trace import TracePages
 from viewer.reading import Reader
@@ -75,6 +76,7 @@ def create_app(
     `guard` asks for tokens and records who looks; without one everybody may do everything, and routes of an application
     that say no right of their own need that to annotate.
     """
+    guard = guard or Guard()
     style = Stylesheet()
     renderer = Renderer(Site(root_path), style.version)
     tell, writing = _Teller(renderer), Writing(writer)
@@ -93,6 +95,7 @@ def create_app(
         *TracePages(reader, renderer, writing).routes,
         *style.routes,
         *ThemePages(renderer.site).routes,
+        *LoginPages(guard, renderer).routes,
         Mount("/static", StaticFiles(packages=[("viewer", "static")]), name="static"),
     ]
     app = Starlette(
@@ -111,7 +114,7 @@ def create_app(
     check_root_path(root_path, (getattr(route, "path", "") for route in app.routes))
     # One page has one address; with a slash too many it is not found.
     app.router.redirect_slashes = False
-    app.state.guard = guard or Guard()
+    app.state.guard = guard
     return app
 
 

@@ -1,6 +1,7 @@
 """Jinja2 with the two rules that keep content inert: everything is escaped, and nothing invisible stays so."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -12,6 +13,8 @@ from ledger.words import codes as words
 from ledger.words import format as form
 from ledger.words.event_lines import boundary_words
 from ledger.words.text import visible
+from viewer.access.forms import csrf_field
+from viewer.access.principal import principal_in
 from viewer.present.text import breakable, prose, row_count, visible_markup
 from viewer.present.trace.gauges import columns
 from viewer.present.trace.verdict import TONES, pill
@@ -64,7 +67,14 @@ class Renderer:
 
     def page(self, request: Request, name: str, context: Mapping[str, Any], *, status: int = 200) -> HTMLResponse:
         """A whole page, for whoever asks."""
-        shared = {"request": request, "theme": theme_of(request), "address": self._address(request, status)}
+        principal = principal_in(request.scope)
+        shared = {
+            "request": request,
+            "theme": theme_of(request),
+            "address": self._address(request, status),
+            "principal": principal,
+            "csrf_field": partial(csrf_field, principal),
+        }
         text = self.environment.get_template(name).render({**shared, **context})
         return HTMLResponse(text, status, headers={"Cache-Control": "no-store"})
 

@@ -12,7 +12,9 @@ import click
 from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
+from harness.clock import SystemWallClock
 from ledger.cli.common import open_existing
+from viewer.access.guard import Guard
 from viewer.api.writing import Writer
 from viewer.app import create_app
 from viewer.audit.source import LedgerAddress
@@ -44,19 +46,41 @@ class Place:
     def check(self) -> None:
         """Refuse what other machines could reach, and what cannot be meant."""
         if self.uds is None:
-            check_loopback(self.host)
+            if not self.is_local and self.allowed_hosts == LOOPBACK_HOSTS:
+                raise NotTried(f"{self.host} is not a loopback address: name its host, too (--allow-host)")
             if self.uds_group is not None:
                 raise NotTried("--uds-group says who may open the socket of --uds, which is not given")
         check_root_path(self.root_path)
         TrustedProxies(self.trusted_proxies)
 
-    def app(self, reader: Reader, address: LedgerAddress, metrics: Metrics, writer: Writer | None = None) -> Starlette:
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine reaches it."""
+        if self.uds is not None or self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    def check_tokens(self, *, are_any: bool, writable: bool) -> None:
+        """Refuse what would let everybody in, and what could not put on record who looks."""
+        if not are_any and not self.is_local:
+            made = "make an access token first (tachograph token create)"
+            raise NotTried(f"{self.host} is not a loopback address, and the ledger has no tokens: {made}")
+        if are_any and not writable:
+            raise NotTried("the ledger has access tokens, so who looks is put on record: serve it with --writable")
+
+    def app(
+        self, reader: Reader, address: LedgerAddress, metrics: Metrics, guard: Guard, writer: Writer | None = None
+    ) -> Starlette:
         """The viewer, as it is served here."""
         return create_app(
             reader,
             address=address,
             writer=writer,
             metrics=metrics,
+            guard=guard,
             root_path=self.root_path,
             allowed_hosts=self.allowed_hosts,
             trusted_proxies=self.trusted_proxies,
@@ -78,7 +102,9 @@ class Place:
 @click.option(
     "--db", envvar="TACHOGRAPH_DB", required=True, show_envvar=True, help="The ledger: sqlite:///FILE or a path."
 )
-@click.option("--host", default=HOST_DEFAULT, show_default=True, help="A loopback address.")
+@click.option(
+    "--host", default=HOST_DEFAULT, show_default=True, help="A loopback address; with tokens any, and --allow-host."
+)
 @click.option(
     "--port", default=PORT_DEFAULT, show_default=True, type=click.IntRange(0, 65535), help="0 for a free one."
 )
@@ -119,28 +145,22 @@ def serve(
     asyncio.run(_serve_writable(db, place) if writable else _serve_read_only(db, place))
 
 
-def check_loopback(host: str) -> None:
-    """Refuse what other machines could reach."""
-    try:
-        loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        loopback = False
-    if not loopback:
-        problem = "is not a loopback address, and there are no access tokens yet to serve others with"
-        raise NotTried(f"{host} {problem}")
-
-
 async def _serve_read_only(db: str, place: Place) -> None:
-    from ledger import LedgerReader  # the database driver is loaded only to serve
+    # The database driver is loaded only to serve.
+    from ledger import LedgerReader
+    from ledger.tokens.reading import TokenReading
 
     async with await LedgerReader.open(db) as reader:
-        await _serve(place.app(reader, LedgerAddress(db), Metrics(reader)), db, place)
+        tokens = TokenReading(reader, SystemWallClock())
+        place.check_tokens(are_any=await tokens.are_any(), writable=False)
+        await _serve(place.app(reader, LedgerAddress(db), Metrics(reader), Guard(tokens)), db, place)
 
 
 async def _serve_writable(db: str, place: Place) -> None:
     async with await open_existing(db) as ledger:
+        place.check_tokens(are_any=await ledger.tokens.are_any(), writable=True)
         metrics = Metrics(ledger.reader, ledger.measures)
-        await _serve(place.app(ledger.reader, LedgerAddress(db), metrics, writer=ledger), db, place)
+        await _serve(place.app(ledger.reader, LedgerAddress(db), metrics, Guard.of(ledger), writer=ledger), db, place)
 
 
 async def _serve(app: ASGIApp, db: str, place: Place) -> None:

@@ -30,6 +30,14 @@ class Site:
         """Where a choice of colours is sent to."""
         return f"{self.root}/theme"
 
+    def login(self) -> str:
+        """Where a link to sign in leads to."""
+        return f"{self.root}/login"
+
+    def logout(self) -> str:
+        """Where whoever signs out sends that to."""
+        return f"{self.root}/logout"
+
     def style(self, version: str) -> str:
         """The stylesheet, under the name of its version."""
         return f"{self.root}/style.css?{version}"

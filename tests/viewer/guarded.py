@@ -81,8 +81,9 @@ def guarded(file: Path, **settings: Any) -> Iterator[Guarded]:
                 if await _is_new(ledger, f"s-{number}"):
                     for submission in ScriptedRun(f"run-{number}", f"s-{number}").whole():
                         await asyncio.wrap_future(ledger.journal.submit(submission))
-            guard = Guard(ledger.tokens, ledger)
-            app = create_app(ledger.reader, writer=ledger, guard=guard, metrics=Metrics(ledger.reader), **settings)
+            app = create_app(
+                ledger.reader, writer=ledger, guard=Guard.of(ledger), metrics=Metrics(ledger.reader), **settings
+            )
             with on_port("127.0.0.1", 0) as listener:
                 server = uvicorn.Server(config_of(app))
                 viewers.append((Guarded(f"http://127.0.0.1:{listener.getsockname()[1]}", file, app), server))

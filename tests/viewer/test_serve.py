@@ -65,10 +65,47 @@ def test_it_writes_only_where_it_was_told_to(db, options, code):
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "example.org", "169.254.1.1"])
-def test_it_refuses_an_address_that_others_could_reach(host, tmp_path):
-    result = CliRunner().invoke(serve, ["--db", str(tmp_path / "runs.db"), "--host", host])
+def test_it_refuses_an_address_that_others_could_reach_where_there_are_no_tokens(host, db):
+    result = CliRunner().invoke(serve, ["--db", db, "--host", host])
     assert result.exit_code == 2
-    assert "there are no access tokens yet" in result.stderr
+    assert "--allow-host" in result.stderr
+    result = CliRunner().invoke(serve, ["--db", db, "--host", host, "--allow-host", "runs.example", "--writable"])
+    assert result.exit_code == 2
+    assert "tachograph token create" in result.stderr
+
+
+@pytest.fixture
+async def with_token(db) -> tuple[str, str]:
+    async with await Ledger.open(db) as ledger:
+        return db, (await ledger.tokens.make("ops-1", ["read"]))[1]
+
+
+def test_a_ledger_with_tokens_is_not_served_where_who_looks_cannot_be_recorded(with_token):
+    result = CliRunner().invoke(serve, ["--db", with_token[0]])
+    assert result.exit_code == 2
+    assert "serve it with --writable" in result.stderr
+
+
+def test_with_tokens_it_listens_everywhere_under_the_names_it_was_given(with_token):
+    db, bearer = with_token
+    options = ["--host", "0.0.0.0", "--allow-host", "runs.example", "--writable"]
+    process = subprocess.Popen(
+        [*COMMAND, "--db", db, "--port", "0", *options], cwd=ROOT, text=True, stdout=subprocess.PIPE
+    )
+    try:
+        assert process.stdout is not None
+        port = re.search(r"http://0\.0\.0\.0:(\d+)/", process.stdout.readline())
+        assert port
+        url = f"http://127.0.0.1:{port[1]}/api/chat/session/s-1"
+        headers = {"Host": "runs.example"}
+        assert httpx2.get(url, headers=headers).status_code == 401
+        assert httpx2.get(url, headers=headers | {"Authorization": f"Bearer {bearer}"}).status_code == 200
+        assert httpx2.get(url, headers={"Host": "elsewhere.example"}).status_code == 400
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def test_a_port_in_use_is_told_in_one_line(db):

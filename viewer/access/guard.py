@@ -7,21 +7,25 @@ alone (`viewer.serve`). From the first token on everybody needs one, on loopback
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from starlette.datastructures import Headers
 from starlette.requests import Request, cookie_parser
-from starlette.types import Scope
+from starlette.types import Receive, Scope
 
 from harness.clock import MonotonicClock, SystemMonotonicClock
 from harness.ids import IdSource, RandomIds
 from ledger.tokens.records import Token, TokenFinder
 from viewer.access.errors import AccessRefused, AllSessions, Forbidden, ForeignForm, NotRecorded, Unauthenticated
+from viewer.access.forms import proven
 from viewer.access.principal import ANYBODY, SCOPE_KEY, Principal, principal_in
 from viewer.access.records import Access, AccessRecords, Recorder
 from viewer.access.rights import Right
 from viewer.access.sessions import Sessions, safe_id
 from viewer.http.security import READING, comes_from_own_page
+
+if TYPE_CHECKING:
+    from ledger import Ledger
 
 COOKIE: Final = "tachograph_session"
 OPEN_SEEN_S: Final = 1.0
@@ -42,6 +46,16 @@ class Rule:
     """Whether it lists all sessions, or those that begin with the parameter `sessionPrefix`."""
 
 
+class SignIns(Protocol):
+    """The part of `ledger.tokens.tokens.Tokens` by which people sign in."""
+
+    async def enter(self, code: str) -> str | None:
+        """The secret of a new session, for whoever comes first with the code of a link."""
+
+    async def leave(self, secret: str) -> None:
+        """End a session."""
+
+
 class Guard:
     """Lets in, or raises `AccessRefused`."""
 
@@ -50,23 +64,44 @@ class Guard:
         tokens: TokenFinder | None = None,
         recorder: Recorder | None = None,
         *,
+        sign_ins: SignIns | None = None,
         clock: MonotonicClock | None = None,
         ids: IdSource | None = None,
     ) -> None:
         """`tokens` of the ledger, and the open ledger itself to record who looks. Without tokens nobody needs one."""
         self._tokens = tokens
+        self._sign_ins = sign_ins
         self._clock = clock or SystemMonotonicClock()
         self._records = None if recorder is None else AccessRecords(recorder, self._clock)
         self._open_since_ns: int | None = None
         self.sessions = Sessions(ids or RandomIds())
 
-    async def admit(self, scope: Scope, rule: Rule) -> None:
-        """Find out who asks, and put it into the scope; content is shown only once it is durable that he looks."""
+    @classmethod
+    def of(cls, ledger: Ledger) -> Guard:
+        """That of an open ledger."""
+        return cls(ledger.tokens, ledger, sign_ins=ledger.tokens)
+
+    async def enter(self, code: str) -> str | None:
+        """As `SignIns`; where nobody can sign in, no code is right."""
+        return None if self._sign_ins is None else await self._sign_ins.enter(code)
+
+    async def leave(self, secret: str) -> None:
+        """As `SignIns`."""
+        if self._sign_ins is not None:
+            await self._sign_ins.leave(secret)
+
+    async def admit(self, scope: Scope, receive: Receive, rule: Rule) -> Receive:
+        """Find out who asks, and put it into the scope; content is shown only once it is durable that he looks.
+
+        What is given back is to be received instead: a form was read, to see whose it is.
+        """
         principal: Principal | None = None
         try:
             principal = await self._who(scope)
             scope[SCOPE_KEY] = principal
             self._check(scope, rule, principal)
+            if principal.session_secret is not None and scope["method"] not in READING:
+                receive = await proven(scope, receive, principal.session_secret)
         except AccessRefused as refused:
             await self._note_refusal(scope, rule, principal, refused.code)
             raise
@@ -82,6 +117,7 @@ class Guard:
             await self._records.note(
                 replace(_access(rule, principal), of_session_id=session_id, of_run_id=self.sessions.run_named(scope))
             )
+        return receive
 
     def _check(self, scope: Scope, rule: Rule, principal: Principal) -> None:
         if rule.needs not in principal.rights:

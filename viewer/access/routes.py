@@ -55,7 +55,7 @@ class GuardedRoute(Route):
         """Ask the guard, then the endpoint."""
         is_asked = self.methods is None or scope["method"] in self.methods
         if is_asked and self.rule is not None:
-            await _guard(scope).admit(scope, self.rule)
+            receive = await _guard(scope).admit(scope, receive, self.rule)
         await super().handle(scope, receive, send)
 
 
@@ -82,7 +82,7 @@ class ForeignRoute(BaseRoute):
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Ask the guard, then the route."""
-        await _guard(scope).admit(scope, self.rule)
+        receive = await _guard(scope).admit(scope, receive, self.rule)
         await self.route.handle(scope, receive, send)
 
 

@@ -1,0 +1,132 @@
+"""Who has looked is on record before anything is shown: exactly, once in a while, and within a bound."""
+
+import asyncio
+
+import pytest
+
+from harness.clock import ManualClock
+from ledger import LedgerUnreadable
+from tests.viewer.guarded import guarded
+from viewer.access.records import ACCESS_COALESCED_S, REFUSALS_MAX, Access, AccessRecords
+
+TRACE = "/api/diagnosis/s-1/trace"
+
+
+@pytest.fixture
+def viewer(tmp_path):
+    with guarded(tmp_path / "runs.db") as viewer:
+        yield viewer
+
+
+class Recording:
+    """Records in memory, and fails where it is told to."""
+
+    def __init__(self):
+        self.said = []
+        self.fails = False
+        self.may_go_on = asyncio.Event()
+        self.may_go_on.set()
+
+    async def record_system(self, model, **fields):
+        await self.may_go_on.wait()
+        if self.fails:
+            raise LedgerUnreadable("runs.db", "cannot be written")
+        self.said.append(fields)
+
+
+def test_every_access_to_content_says_who_what_and_of_which_run(viewer):
+    token_id, bearer = viewer.token("read", owner="ops-7")
+    client = viewer.client(bearer)
+    client.get(TRACE, params={"runId": "run-1"})
+    client.get("/api/chat/session/s-1/runs")
+    client.get("/trace", params={"sessionId": "s-2", "runId": "run-2"})
+    client.get("/api/chat/session/s-1")  # shows no content
+    who = {"allowed": True, "token_id": token_id, "actor": "ops-7"}
+    assert viewer.recorded() == [
+        {**who, "action": "api.diagnosis.trace", "of_session_id": "s-1", "of_run_id": "run-1"},
+        {**who, "action": "api.chat.session.runs", "of_session_id": "s-1"},
+        {**who, "action": "trace", "of_session_id": "s-2", "of_run_id": "run-2"},
+    ]
+
+
+def test_a_page_that_is_open_for_long_is_one_access_in_a_while(viewer):
+    first, second = viewer.holder(owner="ops-1"), viewer.holder(owner="ops-2")
+    for client in (first, first, second, first):
+        assert client.get(TRACE, params={"runId": "run-1"}).status_code == 200
+    assert [one["actor"] for one in viewer.recorded()] == ["ops-1", "ops-2"]
+
+
+def test_refusals_are_on_record_with_their_reason(viewer):
+    limited = viewer.holder("read", owner="ops-1", sessions="s-1")
+    viewer.client().get(TRACE, params={"runId": "run-1"})
+    limited.post("/api/feedback", json={"sessionId": "s-1", "runId": "run-1", "useful": True})
+    limited.get("/")
+    limited.get("/api/diagnosis/s-2/trace", params={"runId": "run-2"})
+    told = [(one["action"], one["allowed"], one["reason"], one.get("actor")) for one in viewer.recorded()]
+    assert told == [
+        ("api.diagnosis.trace", False, "UNAUTHENTICATED", None),
+        ("api.feedback", False, "FORBIDDEN", "ops-1"),
+        ("home", False, "FORBIDDEN", "ops-1"),
+        ("api.diagnosis.trace", False, "FOREIGN_SESSION", "ops-1"),
+    ]
+    assert viewer.recorded()[-1]["of_session_id"] == "s-2"
+
+
+def test_where_nobody_needs_a_token_it_is_on_record_that_somebody_looked(viewer):
+    viewer.client().get(TRACE, params={"runId": "run-1"})
+    assert viewer.recorded() == [
+        {"action": "api.diagnosis.trace", "allowed": True, "of_session_id": "s-1", "of_run_id": "run-1"}
+    ]
+
+
+async def test_nothing_is_shown_before_it_is_durable_that_somebody_looks():
+    records = AccessRecords(recording := Recording(), ManualClock())
+    recording.may_go_on.clear()
+    first = asyncio.ensure_future(records.note(Access("trace", actor="ops-1")))
+    second = asyncio.ensure_future(records.note(Access("trace", actor="ops-1")))
+    await asyncio.sleep(0)
+    assert not first.done()
+    assert not second.done()
+    first.cancel()
+    recording.may_go_on.set()
+    await second
+    assert len(recording.said) == 1
+
+
+async def test_what_could_not_be_recorded_is_not_shown_and_is_tried_again():
+    records = AccessRecords(recording := Recording(), ManualClock())
+    recording.fails = True
+    for _ in range(2):
+        with pytest.raises(LedgerUnreadable):
+            await records.note(Access("trace"))
+    recording.fails = False
+    await records.note(Access("trace"))
+    assert len(recording.said) == 1
+
+
+async def test_an_access_is_recorded_again_after_a_while():
+    clock = ManualClock()
+    records = AccessRecords(recording := Recording(), clock)
+    for seconds in (0, ACCESS_COALESCED_S - 1, 1, 0):
+        clock.advance(seconds)
+        await records.note(Access("trace"))
+    assert len(recording.said) == 2
+
+
+async def test_a_flood_of_refusals_fills_no_ledger(caplog):
+    clock = ManualClock()
+    records = AccessRecords(recording := Recording(), clock)
+    for number in range(3 * REFUSALS_MAX):
+        await records.note_refusal(Access("trace", token_id=f"t{number}", reason="FORBIDDEN"), f"s-{number}")
+        await records.note_refusal(Access("trace", reason="UNAUTHENTICATED"))
+    assert len(recording.said) == REFUSALS_MAX
+    assert "is not recorded" in caplog.text
+    clock.advance(ACCESS_COALESCED_S)
+    await records.note_refusal(Access("trace", reason="UNAUTHENTICATED"))
+    assert len(recording.said) == REFUSALS_MAX + 1
+
+
+async def test_a_refusal_stands_where_it_cannot_be_recorded():
+    records = AccessRecords(recording := Recording(), ManualClock())
+    recording.fails = True
+    await records.note_refusal(Access("trace", reason="FORBIDDEN"))
