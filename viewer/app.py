@@ -13,12 +13,14 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
 
+from harness.clock import SystemWallClock, WallClock
 from harness.errors import HarnessError
 from ledger.errors import LedgerError
 from viewer.access.errors import AccessRefused
 from viewer.access.guard import Guard
 from viewer.access.routes import guarded
 from viewer.api.live import Live
+from viewer.api.overview import Overview
 from viewer.api.parts import Parts
 from viewer.api.runs import RunLists
 from viewer.api.traces import Api
@@ -63,6 +65,7 @@ def create_app(
     root_path: str = "",
     trusted_proxies: Sequence[str] = (),
     guard: Guard | None = None,
+    clock: WallClock | None = None,
 ) -> Starlette:
     """The viewer over `reader`, with an application's own routes before its own.
 
@@ -77,6 +80,7 @@ def create_app(
     that say no right of their own need that to annotate.
     """
     guard = guard or Guard()
+    clock = clock or SystemWallClock()
     style = Stylesheet()
     renderer = Renderer(Site(root_path), style.version)
     tell, writing = _Teller(renderer), Writing(writer)
@@ -85,13 +89,14 @@ def create_app(
         *Api(reader).routes,
         *Parts(reader).routes,
         *RunLists(reader).routes,
+        *Overview(reader, clock).routes,
         *Live(reader).routes,
         *writing.routes,
         *(metrics.routes if metrics is not None else ()),
         *ComparePages(reader, renderer).routes,
         *AuditPages(reader, renderer, address).routes,
         *RunForms(writing, renderer.site).routes,
-        *RunPages(reader, renderer).routes,
+        *RunPages(reader, renderer, clock).routes,
         *TracePages(reader, renderer, writing).routes,
         *style.routes,
         *ThemePages(renderer.site).routes,

@@ -17,4 +17,9 @@ class Section:
     address: Callable[[Site], str]
 
 
-SECTIONS = (Section("home", "Home", "h", Site.home), Section("audit", "Audit", "a", Site.audit))
+SECTIONS = (
+    Section("home", "Home", "h", Site.home),
+    Section("runs", "Runs", "r", Site.runs),
+    Section("sessions", "Sessions", "s", Site.sessions),
+    Section("audit", "Audit", "a", Site.audit),
+)

@@ -10,9 +10,21 @@ class Site:
 
     root: str = ""
 
-    def home(self) -> str:
-        """What runs now, and what ended lately."""
-        return f"{self.root}/"
+    def home(self, window: str | None = None) -> str:
+        """What runs now, and what ended lately, `window` says since when."""
+        return self._path("/", {"window": window})
+
+    def overview_api(self, window: str | None = None) -> str:
+        """The same as JSON."""
+        return self._path("/api/diagnosis/overview", {"window": window})
+
+    def runs_api(self, query: str = "") -> str:
+        """The list of all runs as JSON, with the conditions of a page's own query string."""
+        return f"{self.root}/api/diagnosis/runs{'?' + query if query else ''}"
+
+    def sessions_api(self, query: str = "") -> str:
+        """The list of all sessions as JSON, as above."""
+        return f"{self.root}/api/chat/sessions{'?' + query if query else ''}"
 
     def static(self, name: str) -> str:
         """A file of the viewer's own."""

@@ -265,7 +265,7 @@ def test_an_empty_ledger_says_so():
 def test_lists_of_runs_lead_on_to_older_ones():
     runs = [FakeRun("s", f"r{index}", "q", {}, started_us=index).start() for index in range(60)]
     with client_of(FakeReader(runs)) as client:
-        for start in ("/", "/sessions/s"):
+        for start in ("/runs", "/sessions/s"):
             first = read(client, start)
             older = next(href for href in first.hrefs if "cursor=" in href)
             assert "10 runs shown" in read(client, older).text

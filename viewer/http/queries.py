@@ -20,6 +20,28 @@ class PageSize:
     most: int
 
 
+@dataclass(frozen=True, slots=True)
+class Window:
+    """How far an overview looks back."""
+
+    name: str
+    hours: int | None
+    """None looks at all there is."""
+    words: str
+
+    def since_us(self, now_us: int) -> int:
+        """When it begins, in microseconds since 1970."""
+        return 0 if self.hours is None else max(now_us - self.hours * 3_600_000_000, 0)
+
+
+WINDOWS = (
+    Window("1h", 1, "within the last hour"),
+    Window("24h", 24, "within 24 hours"),
+    Window("7d", 168, "within 7 days"),
+    Window("all", None, "in all"),
+)
+WINDOW_DEFAULT = "24h"
+
 RUNS = PageSize(default=50, most=200)
 ROWS = PageSize(default=100, most=200)
 """Steps and tool invocations, each with its contents."""
@@ -80,6 +102,15 @@ def next_page(request: Request, limit: int, cursor: str | int) -> dict[str, str]
     kept = [(name, value) for name, value in request.query_params.multi_items() if name not in ("limit", "cursor")]
     query = urlencode([*kept, ("limit", limit), ("cursor", cursor)])
     return {"Link": f'<{request.url.path}?{query}>; rel="next"'}
+
+
+def window_in_query(request: Request) -> Window:
+    """How far to look back."""
+    name = single(request, "window") or WINDOW_DEFAULT
+    window = next((each for each in WINDOWS if each.name == name), None)
+    if window is None:
+        raise InvalidInput("window", f"must be one of {', '.join(each.name for each in WINDOWS)}")
+    return window
 
 
 def position(request: Request, name: str) -> int | None:

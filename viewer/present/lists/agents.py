@@ -1,0 +1,126 @@
+"""What the runs of each agent add up to, with the one that needs attention first."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ledger.lists import AgentTally, Spend, Tallies
+from ledger.words.codes import amount, plain, resource
+from ledger.words.format import count, money, plural
+from viewer.present.trace.verdict import TONES
+
+_FAILURES = ("FAILED", "TIMED_OUT", "BUDGET_EXHAUSTED")
+_WORDS = {"SUCCESS": "succeeded", "BUDGET_EXHAUSTED": "out of budget"}
+_ORDER = ("SUCCESS", "RUNNING", "CANCELLED", *_FAILURES)
+_REFUSALS = {
+    "budget_exhausted": ("run out of budget", "runs out of budget"),
+    "calls_denied": ("call denied", "calls denied"),
+    "scopes_exhausted": ("scope exhausted", "scopes exhausted"),
+    "limits_passed": ("observed limit passed", "observed limits passed"),
+}
+SPENDS_SHOWN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A stretch of the bar of outcomes, in per cent of its width."""
+
+    x: float
+    width: float
+    tone: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class SpendRow:
+    """The most that one run used of a limit, and what all runs used together."""
+
+    label: str
+    percent: int
+    """Of its limit, by the run that used most of it."""
+    used: str
+    tone: str
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRow:
+    """One version of an agent."""
+
+    tally: AgentTally
+    name: str
+    shares: tuple[Share, ...]
+    running: int
+    failed: int
+    refusals: tuple[str, ...]
+    spends: tuple[SpendRow, ...]
+    """Those nearest to their limits."""
+    costs: tuple[str, ...]
+
+
+def agent_rows(tallies: Tallies) -> list[AgentRow]:
+    """Those with the largest share of failed runs first, then those with the newest run."""
+    rows = [_row(tally) for tally in tallies.agents]
+    return sorted(rows, key=lambda row: (row.failed / max(row.tally.run_count, 1), row.tally.newest_us), reverse=True)
+
+
+def summary(tallies: Tallies, window: str) -> str:
+    """All of it in one sentence."""
+    totals: dict[str, int] = {}
+    for tally in tallies.agents:
+        for status, number in tally.by_status.items():
+            totals[status] = totals.get(status, 0) + number
+    if not tallies.run_count:
+        return f"No run was started {window}."
+    running = totals.pop("RUNNING", 0)
+    ended = [_outcome(status, totals[status]) for status in _ORDER if totals.get(status)]
+    sentences = [f"{plural(running, 'run')} running now." if running else "Nothing is running now."]
+    if ended:
+        sentences.append(f"{window.capitalize()}: {', '.join(ended)}.")
+    if tallies.is_cut:
+        sentences.append(f"Only the newest {count(tallies.run_count)} are added up.")
+    return " ".join(sentences)
+
+
+def _row(tally: AgentTally) -> AgentRow:
+    version = f"@{tally.agent_version}" if tally.agent_version else ""
+    return AgentRow(
+        tally=tally,
+        name=f"{tally.agent}{version}" if tally.agent else "agent not named",
+        shares=_shares(tally),
+        running=tally.by_status.get("RUNNING", 0),
+        failed=sum(tally.by_status.get(status, 0) for status in _FAILURES),
+        refusals=tuple(_refusals(tally)),
+        spends=tuple(_spend(each) for each in tally.spends[:SPENDS_SHOWN] if each.used),
+        costs=tuple(f"{money(micros)} {currency}" for currency, micros in tally.cost_micros.items()),
+    )
+
+
+def _shares(tally: AgentTally) -> tuple[Share, ...]:
+    shares: list[Share] = []
+    x = 0.0
+    known = [status for status in _ORDER if status in tally.by_status]
+    for status in (*known, *(each for each in tally.by_status if each not in _ORDER)):
+        number = tally.by_status[status]
+        width = 100 * number / max(tally.run_count, 1)
+        shares.append(Share(round(x, 2), round(width, 2), TONES.get(status, "bad"), _outcome(status, number)))
+        x += width
+    return tuple(shares)
+
+
+def _outcome(status: str, number: int) -> str:
+    return f"{count(number)} {_WORDS.get(status, plain(status))}"
+
+
+def _refusals(tally: AgentTally) -> Iterable[str]:
+    if tally.degraded:
+        yield f"{count(tally.degraded)} degraded"
+    for key, (one, many) in _REFUSALS.items():
+        if number := tally.refusals.get(key, 0):
+            yield plural(number, one, many)
+    if tally.hidden_retries:
+        yield plural(tally.hidden_retries, "hidden request")
+
+
+def _spend(spend: Spend) -> SpendRow:
+    percent = round(spend.highest_share * 100)
+    tone = "bad" if percent > 100 else "high" if percent >= 80 else ""
+    return SpendRow(resource(spend.resource), percent, amount(spend.resource, spend.used), tone)

@@ -1,0 +1,139 @@
+"""The form that narrows a list of runs, and what of it is set: each condition can be taken back by a link."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from ledger.lists import RunValues
+from ledger.run_filter import FEEDBACKS, STATUSES
+from ledger.words.codes import plain
+from viewer.present.trace.verdict import pill
+
+Query = Sequence[tuple[str, str]]
+"""Parameters of an address, in their order."""
+
+NAMES = {
+    "status": "outcome",
+    "text": "text",
+    "agent": "agent",
+    "agentVersion": "version",
+    "agentFlow": "flow",
+    "actor": "for",
+    "environment": "environment",
+    "label": "label",
+    "tool": "tool",
+    "reason": "reason",
+    "feedback": "feedback",
+    "degraded": "degraded",
+    "from": "from",
+    "to": "until",
+    "sessionId": "session",
+    "sessionPrefix": "sessions that begin with",
+}
+"""Every condition, in the words of the page."""
+_CHOICES = {
+    "agent": "agents",
+    "agentVersion": "agent_versions",
+    "agentFlow": "flows",
+    "environment": "environments",
+    "actor": "actors",
+    "tool": "tools",
+    "reason": "reasons",
+}
+"""Conditions of which the newest runs offer the values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One value that a condition may have."""
+
+    value: str
+    name: str
+    chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One condition of the form."""
+
+    key: str
+    name: str
+    value: str
+    choices: tuple[Choice, ...]
+    """Empty where anything may be written."""
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """A condition that is set."""
+
+    name: str
+    value: str
+    without: str
+    """The same list without it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilterForm:
+    """All of the form."""
+
+    statuses: tuple[Choice, ...]
+    fields: tuple[Field, ...]
+    chips: tuple[Chip, ...]
+    clear: str
+    """The list without any condition."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anything is set that the search in the page's head does not show."""
+        return any(chip.name != NAMES["text"] for chip in self.chips)
+
+
+def filter_form(query: Query, values: RunValues, address: Callable[[str], str]) -> FilterForm:
+    """The form of a list at `address`, a function of the query string. Other parameters are left out."""
+    given = [(key, value) for key, value in query if key in NAMES and value]
+    return FilterForm(
+        statuses=tuple(Choice(each, pill(each), ("status", each) in given) for each in STATUSES),
+        fields=(
+            *(_field(key, given, getattr(values, name)) for key, name in _CHOICES.items()),
+            _field("feedback", given, FEEDBACKS, name_of=plain),
+            _field("degraded", given, ("true", "false"), name_of={"true": "degraded", "false": "not degraded"}.get),
+            _written("label", given, "name=value"),
+            _written("from", given, "2026-11-30 or 2026-11-30T09:00Z"),
+            _written("to", given, "the same"),
+        ),
+        chips=tuple(_chip(position, given, address) for position in range(len(given))),
+        clear=address(""),
+    )
+
+
+def page_address(query: Query, address: Callable[[str], str], cursor: str | None) -> str:
+    """Another page of the same list; None is its first."""
+    kept = [(key, value) for key, value in query if key != "cursor" and value]
+    return address(urlencode([*kept, ("cursor", cursor)] if cursor else kept))
+
+
+def _field(
+    key: str, given: Query, offered: Sequence[str], *, name_of: Callable[[str], str | None] = lambda value: None
+) -> Field:
+    value = _value(key, given)
+    # What the address asks for is offered too, though no recent run has it.
+    values = [*offered, *([value] if value and value not in offered else [])]
+    choices = tuple(Choice(each, name_of(each) or each, each == value) for each in values)
+    return Field(key, NAMES[key].capitalize(), value, choices)
+
+
+def _written(key: str, given: Query, hint: str) -> Field:
+    return Field(key, NAMES[key].capitalize(), _value(key, given), (), hint)
+
+
+def _value(key: str, given: Query) -> str:
+    return next((value for name, value in given if name == key), "")
+
+
+def _chip(position: int, given: Query, address: Callable[[str], str]) -> Chip:
+    key, value = given[position]
+    shown = {"status": pill, "feedback": plain}.get(key, str)(value)
+    rest = [each for place, each in enumerate(given) if place != position]
+    return Chip(NAMES[key], shown, address(urlencode(rest)))
