@@ -101,6 +101,9 @@ def test_home_and_its_twin_add_up_alike(here):
             ["r-astray", "r-timed-out", "r-cancelled", "r-failed", "r-budget", "r-answered"],
         ),
         ("environment=nowhere", []),
+        ("text=import", ["r-budget"]),
+        ("text=%22disk+is+full%22", ["r-answered"]),
+        ("text=deploy+OR", []),
     ],
 )
 def test_a_list_shows_the_runs_that_fit_and_its_twin_the_same(here, query, run_ids):

@@ -122,6 +122,8 @@ READS = [
     ("/api/diagnosis/runs", "/api/diagnosis/runs?status=SUCCESS&label=team%3Dops", 200),
     ("/api/diagnosis/runs", "/api/diagnosis/runs?limit=3", 200),
     ("/api/diagnosis/runs", "/api/diagnosis/runs?status=NONE", 400),
+    ("/api/diagnosis/overview", "/api/diagnosis/overview?window=all", 200),
+    ("/api/diagnosis/overview", "/api/diagnosis/overview?window=never", 400),
     ("/api/chat/sessions", "/api/chat/sessions?limit=3", 200),
     ("/api/chat/sessions", "/api/chat/sessions?sessionPrefix=%20", 400),
     (TRACE, "/api/diagnosis/s-1/trace", 400),
