@@ -9,10 +9,11 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from ledger.words import codes as words
+from ledger.words import codes
 from ledger.words import format as form
 from ledger.words.event_lines import boundary_words
 from ledger.words.text import visible
+from viewer import words
 from viewer.access.forms import csrf_field
 from viewer.access.principal import principal_in
 from viewer.present.text import breakable, prose, row_count, visible_markup
@@ -37,7 +38,9 @@ class Renderer:
             lstrip_blocks=True,
             extensions=["jinja2.ext.i18n"],
         )
-        self.environment.install_null_translations(newstyle=True)  # type: ignore[attr-defined]
+        self.environment.install_gettext_callables(  # type: ignore[attr-defined]
+            words.found, words.found_for, newstyle=True
+        )
         self.environment.filters.update(
             instant=form.instant,
             day_time=form.day_time,
@@ -49,11 +52,12 @@ class Renderer:
             size=form.size,
             short_hash=form.short_hash,
             marked=visible_markup,
+            visible=visible,
             prose=prose,
             breakable=breakable,
             row_count=row_count,
             pill=pill,
-            plain=words.plain,
+            plain=codes.plain,
             boundary_words=boundary_words,
         )
         self.environment.globals.update(
@@ -62,6 +66,7 @@ class Renderer:
             themes=CHOICES,
             style_version=style_version,
             gauge_columns=columns,
+            language=words.language,
             tone=lambda status: TONES.get(status, "bad"),
         )
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from viewer.site import Site
+from viewer.words import N_
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +19,8 @@ class Section:
 
 
 SECTIONS = (
-    Section("home", "Home", "h", Site.home),
+    Section("home", N_("Home"), "h", Site.home),
     Section("runs", "Runs", "r", Site.runs),
     Section("sessions", "Sessions", "s", Site.sessions),
-    Section("audit", "Audit", "a", Site.audit),
+    Section("audit", N_("Audit"), "a", Site.audit),
 )

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import ipaddress
+import os
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from starlette.types import ASGIApp
 
 from harness.clock import SystemWallClock
 from ledger.cli.common import open_existing
+from viewer import words
 from viewer.access.guard import Guard
 from viewer.api.writing import Writer
 from viewer.app import create_app
@@ -29,6 +31,8 @@ from viewer.serving.sockets import on_file, on_port
 
 PORT_DEFAULT = 8321
 HOST_DEFAULT = "127.0.0.1"
+LANGUAGE_VARIABLE = "TACHOGRAPH_LANGUAGE"
+"""In the environment: the language of the pages, English unless it is given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +146,16 @@ def serve(
     allowed_hosts = (*LOOPBACK_HOSTS, *allow_host)
     place = Place(host, port, uds, uds_group, root_path.rstrip("/"), allowed_hosts, trusted_proxy)
     place.check()
+    _speak(os.environ.get(LANGUAGE_VARIABLE))
     asyncio.run(_serve_writable(db, place) if writable else _serve_read_only(db, place))
+
+
+def _speak(language: str | None) -> None:
+    """Take the catalogue of a language for every page."""
+    try:
+        words.choose(language)
+    except FileNotFoundError as error:
+        raise NotTried(f"{LANGUAGE_VARIABLE}: the viewer has no catalogue of the language {language}") from error
 
 
 async def _serve_read_only(db: str, place: Place) -> None:

@@ -10,11 +10,12 @@ from harness.errors import InvalidInput
 from viewer.access.routes import GuardedRoute
 from viewer.http.form import read_form
 from viewer.site import Site
+from viewer.words import N_
 
 Theme = Literal["light", "dark"]
 COOKIE = "tachograph_theme"
 KEPT_S = 365 * 86_400
-CHOICES = (("", "As the system"), ("light", "Light"), ("dark", "Dark"))
+CHOICES = (("", N_("As the system")), ("light", N_("Light")), ("dark", N_("Dark")))
 """What is sent, and its name; the first forgets what was chosen."""
 
 

@@ -25,6 +25,7 @@ from viewer.present.trace.transcript import Transcript, transcript_of
 from viewer.present.trace.verdict import Verdict, verdict
 from viewer.reading.replays import Place
 from viewer.reading.run import RunReading
+from viewer.words import gettext as _
 
 TITLE_CHARS_MAX = 240
 TRANSITIONS_LISTED = 24
@@ -65,10 +66,10 @@ class TracePage:
     def tabs(self) -> Sequence[tuple[View, str, int | None]]:
         """The lists: each with its name and how many rows it has."""
         return (
-            ("transcript", "Transcript", None),
-            ("steps", "Model steps", self.trace.run.summary.step_count),
-            ("tools", "Tool calls", self.trace.run.summary.tool_call_count),
-            ("events", "Events", self.trace.run.event_count),
+            ("transcript", _("Transcript"), None),
+            ("steps", _("Model steps"), self.trace.run.summary.step_count),
+            ("tools", _("Tool calls"), self.trace.run.summary.tool_call_count),
+            ("events", _("Events"), self.trace.run.event_count),
         )
 
 
@@ -84,7 +85,7 @@ def trace_page(reading: RunReading, links: TraceLinks, told: str = "") -> TraceP
         trace=trace,
         links=links,
         notices=(*filter(None, [told]), *notices(reading, links)),
-        title=shorten(run.summary.query or "", TITLE_CHARS_MAX) or "The question is not kept",
+        title=shorten(run.summary.query or "", TITLE_CHARS_MAX) or _("The question is not kept"),
         elapsed_us=elapsed_us,
         verdict=verdict(
             trace,
@@ -161,11 +162,12 @@ def cost_of(run: RunDetail) -> str:
     micros = run.usage.get("cost_micros")
     if micros is None or "cost_micros" in {**run.limits, **run.observed_limits}:
         return ""
-    least = "at least " if run.cost_unknown_count else ""
-    return f"{least}{money(micros)} {run.currency or 'of cost'}"
+    cost = f"{money(micros)} {run.currency or _('of cost')}"
+    return _("at least %(cost)s", cost=cost) if run.cost_unknown_count else cost
 
 
 def models_of(steps: Sequence[WorkLine]) -> str:
     """The names of the models that were called, at most three."""
     names = list(dict.fromkeys(step.model for step in steps if step.model))
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    shown = ", ".join(names[:3])
+    return _("%(names)s and %(number)s more", names=shown, number=len(names) - 3) if len(names) > 3 else shown

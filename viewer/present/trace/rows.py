@@ -8,6 +8,8 @@ from ledger.words.format import count, duration, money, plural
 from viewer.present.content import Block, arguments, block, peek, reply
 from viewer.present.links import TraceLinks
 from viewer.reading.run import ROWS_PER_PAGE
+from viewer.words import gettext as _
+from viewer.words import ngettext
 
 CONTENT_PARTS = ("input", "output", "error")
 
@@ -62,9 +64,10 @@ def tool_rows(shown: Sequence[ToolInvocation], total: int, links: TraceLinks) ->
 def paging(skipped: int, shown: int, total: int, page_size: int, href: Callable[[int], str]) -> Paging:
     """`Showing N–M of T`; a page behind the end shows nothing and leads back."""
     if shown:
-        showing = f"Showing {count(skipped + 1)}–{count(skipped + shown)} of {count(total)}"
+        first, last = count(skipped + 1), count(skipped + shown)
+        showing = _("Showing %(first)s–%(last)s of %(total)s", first=first, last=last, total=count(total))
     else:
-        showing = f"Showing 0 of {count(total)}"
+        showing = _("Showing 0 of %(total)s", total=count(total))
     last_start = max((total - 1) // page_size * page_size, 0)
     return Paging(
         showing=showing,
@@ -76,8 +79,8 @@ def paging(skipped: int, shown: int, total: int, page_size: int, href: Callable[
 def step_row(step: AgentStep, links: TraceLinks, currency: str | None) -> WorkRow:
     """One model step."""
     tokens = [f"{count(amount)} {word}" for amount, word in _tokens(step) if amount is not None]
-    attempts = plural(step.attempt_count, "attempt") if step.attempt_count > 1 else ""
-    unknown = "tokens unknown" if not tokens and step.status == "SUCCESS" else ""
+    attempts = ngettext("%(num)s attempt", "%(num)s attempts", step.attempt_count) if step.attempt_count > 1 else ""
+    unknown = _("tokens unknown") if not tokens and step.status == "SUCCESS" else ""
     contents = (step.input, step.output, step.error)
     key = f"step-{step.step_no}"
     return WorkRow(
@@ -103,7 +106,7 @@ def tool_row(tool: ToolInvocation, links: TraceLinks) -> WorkRow:
         key=key,
         number=tool.invocation_no,
         name=tool.tool_name,
-        facts=tuple(filter(None, (tool.effect or "effect not declared", tool.call_id, _bound(tool)))),
+        facts=tuple(filter(None, (tool.effect or _("effect not declared"), tool.call_id, _bound(tool)))),
         status=tool.status,
         warning=_warning(tool),
         scope=tool.scope,

@@ -1,5 +1,7 @@
 // <copy-text>: a button that copies the text of what stands in it, or of `data-text` where that is given.
 
+import { COPIED, COPY, copyWhat } from "./words.js";
+
 class CopyText extends HTMLElement {
   connectedCallback() {
     if (this.querySelector("button") || !navigator.clipboard) return;
@@ -7,11 +9,11 @@ class CopyText extends HTMLElement {
     const button = document.createElement("button");
     button.type = "button";
     button.className = "copy";
-    button.textContent = "copy";
-    button.ariaLabel = `Copy ${text.slice(0, 80)}`;
+    button.textContent = COPY;
+    button.ariaLabel = copyWhat(text.slice(0, 80));
     button.addEventListener("click", async () => {
       await navigator.clipboard.writeText(text);
-      button.textContent = "copied";
+      button.textContent = COPIED;
     });
     this.append(button);
   }

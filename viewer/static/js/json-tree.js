@@ -1,6 +1,8 @@
 // <json-tree>: a row of a JSON tree can be chosen, by a click or with the arrow keys, and its path or its value copied;
 // all of it can be opened and closed at once. Without this the tree is the same, but for that.
 
+import { COPIED } from "./words.js";
+
 const NAME = /^[A-Za-z_$][\w$]*$/;
 
 const exactly = (element) => (element.dataset.exact === undefined ? element.textContent : JSON.parse(element.dataset.exact));
@@ -16,10 +18,10 @@ class JsonTree extends HTMLElement {
     if (this.querySelector(".tools")) return;
     const tools = document.createElement("p");
     tools.className = "tools";
-    tools.append(this.#button("open all", () => this.#openAll(true)), this.#button("close all", () => this.#openAll(false)));
+    tools.append(this.#button(this.dataset.openAll, () => this.#openAll(true)), this.#button(this.dataset.closeAll, () => this.#openAll(false)));
     if (navigator.clipboard) {
-      tools.append(this.#button("copy path", () => this.#copy(this.#pathOf(this.#chosen ?? this))));
-      tools.append(this.#button("copy value", () => this.#copy(this.#textOf(this.#chosen ?? this))));
+      tools.append(this.#button(this.dataset.copyPath, () => this.#copy(this.#pathOf(this.#chosen ?? this))));
+      tools.append(this.#button(this.dataset.copyValue, () => this.#copy(this.#textOf(this.#chosen ?? this))));
     }
     tools.append(this.#path);
     this.prepend(tools);
@@ -99,7 +101,7 @@ class JsonTree extends HTMLElement {
 
   async #copy(text) {
     await navigator.clipboard.writeText(text);
-    this.#path.textContent = "copied";
+    this.#path.textContent = COPIED;
   }
 }
 

@@ -8,7 +8,6 @@ const PAUSE_MS = 2000;
 const PAUSE_TOLD_MS = 15000;
 const PAUSE_MAX_MS = 30000;
 const REST_MS = 250;
-const FOLLOWING = "Live: this page follows the run.";
 
 // One stream for a page, however often what it shows is drawn anew. After a lost connection the browser itself goes on,
 // from the last event that it has seen.
@@ -47,7 +46,7 @@ class LiveRun extends HTMLElement {
 
   connectedCallback() {
     this.#left = new AbortController();
-    this.#say(FOLLOWING);
+    this.#say(this.dataset.following);
     stream.listen(this.dataset.live, () => {
       this.#isTold = true;
       this.#resume();
@@ -69,14 +68,14 @@ class LiveRun extends HTMLElement {
           cache: "no-store",
           headers: { "If-None-Match": this.dataset.etag },
         });
-        if (answer.status === 404) return this.#say("This run is no longer in the ledger.");
+        if (answer.status === 404) return this.#say(this.dataset.gone);
         if (answer.status === 200) return await this.#showAnew(signal);
         if (answer.status !== 304) throw new Error(answer.statusText);
-        this.#say(FOLLOWING);
+        this.#say(this.dataset.following);
         pause = stream.isOpen ? PAUSE_TOLD_MS : PAUSE_MS;
       } catch {
         if (signal.aborted) return undefined;
-        this.#say("The connection is lost; trying again.");
+        this.#say(this.dataset.lost);
         pause = Math.min(pause * 2, PAUSE_MAX_MS);
       }
       await this.#pause(pause);

@@ -2,6 +2,7 @@
 
 import { checkBundle } from "./check.js";
 import { element } from "./inert.js";
+import { filled } from "../words.js";
 
 const SHOWN_BYTES = 8_192;
 const EVENTS_SHOWN = 500;
@@ -55,16 +56,16 @@ class OpenBundle extends HTMLElement {
   #facts({ manifest, signedBy, isSignatureChecked, isKeyTrusted, finding }) {
     const list = element("dl", "", "said");
     const add = (name, text) => list.append(element("dt", name), element("dd", text, "mono"));
-    add("Run", `${manifest.session_id}/${manifest.run_id}`);
-    add("Ledger", manifest.ledger_id);
+    add(this.dataset.run, `${manifest.session_id}/${manifest.run_id}`);
+    add(this.dataset.ledger, manifest.ledger_id);
     if (finding) return list;
-    add("Events", manifest.event_count);
+    add(this.dataset.events, manifest.event_count);
     if (!manifest.tree) {
-      add("Log", this.dataset.noCheckpoint);
+      add(this.dataset.log, this.dataset.noCheckpoint);
       return list;
     }
-    add("Log", `${manifest.tree.covered_count} of them among ${manifest.tree.size} of ${manifest.tree.origin}`);
-    for (const key of signedBy) add("Signed by", `${key.name}, SHA-256 ${key.fingerprint}`);
+    add(this.dataset.log, filled(this.dataset.covered, { covered: manifest.tree.covered_count, size: manifest.tree.size, origin: manifest.tree.origin }));
+    for (const key of signedBy) add(this.dataset.signedBy, `${key.name}, SHA-256 ${key.fingerprint}`);
     if (!isSignatureChecked) add("", this.dataset.notChecked);
     if (!isKeyTrusted) add("", this.dataset.ownKey);
     return list;
@@ -79,13 +80,15 @@ class OpenBundle extends HTMLElement {
       list.append(row);
     }
     const shown = Math.min(events.length, EVENTS_SHOWN);
-    details.append(element("summary", `Events ${shown} / ${events.length}`), list);
+    details.append(element("summary", `${this.dataset.events} ${shown} / ${events.length}`), list);
     return details;
   }
 
   #content(entry) {
     const details = element("details");
-    details.append(element("summary", `${entry.digest.slice(0, 12)}… ${entry.media_type} ${entry.size_bytes} bytes, ${entry.state.replace("_", " ")}`));
+    const digest = `${entry.digest.slice(0, 12)}…`;
+    const facts = { digest, type: entry.media_type, size: entry.size_bytes, state: entry.state.replace("_", " ") };
+    details.append(element("summary", filled(this.dataset.content, facts)));
     if (entry.data) details.append(element("pre", new TextDecoder().decode(entry.data.slice(0, SHOWN_BYTES))));
     return details;
   }
