@@ -22,6 +22,7 @@ from ledger import Ledger, Signing
 from ledger.audit.signing.keyring import found_or_made
 from viewer.access.guard import Guard
 from viewer.app import create_app
+from viewer.audit.source import LedgerAddress
 from viewer.metrics import Metrics
 
 
@@ -64,6 +65,8 @@ async def open_app(settings: Settings) -> AsyncIterator[Starlette]:
             metrics = Metrics(ledger.reader, ledger.measures)
             yield create_app(
                 ledger.reader,
+                address=LedgerAddress(settings.db_url),
+                eraser=ledger,
                 writer=Gatekeeper(ledger),
                 extra_routes=api.routes,
                 metrics=metrics,

@@ -132,6 +132,6 @@ def test_the_installed_viewer_is_healthy_over_a_real_socket(served: str):
 def test_the_installed_viewer_shows_a_page_with_its_style(served: str):
     status, media_type, page = get(f"{served}/")
     assert (status, media_type) == (200, "text/html")
-    styles = re.findall(r'href="(/static/[^"]+\.css[^"]*)"', page.decode())
+    styles = re.findall(r'rel="stylesheet" href="([^"]+)"', page.decode())
     assert [get(served + style)[1] for style in styles] == ["text/css"] * len(styles)
     assert styles

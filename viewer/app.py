@@ -19,13 +19,16 @@ from ledger.errors import LedgerError
 from viewer.access.errors import AccessRefused
 from viewer.access.guard import Guard
 from viewer.access.routes import guarded
+from viewer.api.erasing import Erasing
 from viewer.api.live import Live
 from viewer.api.overview import Overview
 from viewer.api.parts import Parts
 from viewer.api.runs import RunLists
 from viewer.api.traces import Api
 from viewer.api.writing import ReadOnly, Writer, Writing
+from viewer.audit.history import SystemHistory
 from viewer.audit.source import LedgerAddress
+from viewer.erasing.carrying_out import Eraser, Erasures
 from viewer.http import wrapper
 from viewer.http.errors import Problem, log_unexpected, problem_of
 from viewer.http.forwarded import Forwarded, TrustedProxies
@@ -37,6 +40,7 @@ from viewer.metrics import CountRequests, Metrics
 from viewer.openapi.endpoint import OpenApi
 from viewer.pages.audit import AuditPages
 from viewer.pages.compare import ComparePages
+from viewer.pages.erasing import ErasingForms
 from viewer.pages.forms import RunForms
 from viewer.pages.login import LoginPages
 from viewer.pages.runs import RunPages
@@ -58,6 +62,7 @@ def create_app(
     *,
     address: LedgerAddress | None = None,
     writer: Writer | None = None,
+    eraser: Eraser | None = None,
     extra_routes: Sequence[BaseRoute] = (),
     lifespan: Lifespan | None = None,
     allowed_hosts: Sequence[str] = LOOPBACK_HOSTS,
@@ -70,7 +75,8 @@ def create_app(
     """The viewer over `reader`, with an application's own routes before its own.
 
     `address` is where the same ledger is opened anew, to verify it and to make bundles; without it neither is done.
-    `writer`, such as the open ledger, takes feedback and cancelling; without it both are refused as `read_only`.
+    `writer`, such as the open ledger, takes feedback and cancelling, and `eraser` erases, as far as the ledger lets one
+    person do it; without them it is refused as `read_only`.
     Only requests whose `Host` is one of `allowed_hosts` are answered: loopback's names unless more are given, `"*"`
     for any. `metrics` are served at `/metrics`, and count the requests. Errors of the harness and the ledger become the
     wrapper in the extra routes too. `root_path` is the sub-path (`/ledger`) that a reverse proxy serves the viewer at,
@@ -83,7 +89,8 @@ def create_app(
     clock = clock or SystemWallClock()
     style = Stylesheet()
     renderer = Renderer(Site(root_path), style.version)
-    tell, writing = _Teller(renderer), Writing(writer)
+    tell, writing, history = _Teller(renderer), Writing(writer), SystemHistory(reader)
+    erasures = Erasures(eraser, history, clock)
     routes: list[BaseRoute] = [
         *guarded(extra_routes),
         *Api(reader).routes,
@@ -92,12 +99,14 @@ def create_app(
         *Overview(reader, clock).routes,
         *Live(reader).routes,
         *writing.routes,
+        *Erasing(erasures).routes,
         *(metrics.routes if metrics is not None else ()),
         *ComparePages(reader, renderer).routes,
-        *AuditPages(reader, renderer, address).routes,
+        *AuditPages(reader, renderer, address, erasures, history).routes,
         *RunForms(writing, renderer.site).routes,
+        *ErasingForms(erasures, renderer.site).routes,
         *RunPages(reader, renderer, clock).routes,
-        *TracePages(reader, renderer, writing).routes,
+        *TracePages(reader, renderer, writing, erasures, is_bundled=address is not None).routes,
         *style.routes,
         *ThemePages(renderer.site).routes,
         *LoginPages(guard, renderer).routes,

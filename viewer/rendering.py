@@ -62,7 +62,6 @@ class Renderer:
         )
         self.environment.globals.update(
             site=site,
-            sections=SECTIONS,
             themes=CHOICES,
             style_version=style_version,
             gauge_columns=columns,
@@ -78,6 +77,7 @@ class Renderer:
             "theme": theme_of(request),
             "address": self._address(request, status),
             "principal": principal,
+            "sections": [section for section in SECTIONS if section.is_open_to(principal)],
             "csrf_field": partial(csrf_field, principal),
         }
         text = self.environment.get_template(name).render({**shared, **context})

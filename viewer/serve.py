@@ -8,6 +8,7 @@ import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from starlette.applications import Starlette
@@ -17,7 +18,6 @@ from harness.clock import SystemWallClock
 from ledger.cli.common import open_existing
 from viewer import words
 from viewer.access.guard import Guard
-from viewer.api.writing import Writer
 from viewer.app import create_app
 from viewer.audit.source import LedgerAddress
 from viewer.cli import NotTried
@@ -28,6 +28,9 @@ from viewer.metrics import Metrics
 from viewer.reading import Reader
 from viewer.serving.server import Server, config_of
 from viewer.serving.sockets import on_file, on_port
+
+if TYPE_CHECKING:
+    from ledger import Ledger
 
 PORT_DEFAULT = 8321
 HOST_DEFAULT = "127.0.0.1"
@@ -76,13 +79,14 @@ class Place:
             raise NotTried("the ledger has access tokens, so who looks is put on record: serve it with --writable")
 
     def app(
-        self, reader: Reader, address: LedgerAddress, metrics: Metrics, guard: Guard, writer: Writer | None = None
+        self, reader: Reader, address: LedgerAddress, metrics: Metrics, guard: Guard, ledger: Ledger | None = None
     ) -> Starlette:
-        """The viewer, as it is served here."""
+        """The viewer, as it is served here; with the open ledger it writes."""
         return create_app(
             reader,
             address=address,
-            writer=writer,
+            writer=ledger,
+            eraser=ledger,
             metrics=metrics,
             guard=guard,
             root_path=self.root_path,
@@ -130,7 +134,9 @@ class Place:
     help="A proxy whose X-Forwarded-For, -Proto and -Host are believed: an address, a network, "
     "or unix for whoever may open the Unix socket; repeatable.",
 )
-@click.option("--writable", is_flag=True, help="Take feedback and cancelling, too; else the ledger is only read.")
+@click.option(
+    "--writable", is_flag=True, help="Take feedback, cancelling and erasing, too; else the ledger is only read."
+)
 def serve(
     db: str,
     host: str,
@@ -173,7 +179,7 @@ async def _serve_writable(db: str, place: Place) -> None:
     async with await open_existing(db) as ledger:
         place.check_tokens(are_any=await ledger.tokens.are_any(), writable=True)
         metrics = Metrics(ledger.reader, ledger.measures)
-        await _serve(place.app(ledger.reader, LedgerAddress(db), metrics, Guard.of(ledger), writer=ledger), db, place)
+        await _serve(place.app(ledger.reader, LedgerAddress(db), metrics, Guard.of(ledger), ledger), db, place)
 
 
 async def _serve(app: ASGIApp, db: str, place: Place) -> None:

@@ -75,6 +75,14 @@ class Site:
         """Takes that somebody wants the run to stop."""
         return self._path("/trace/stop", {"sessionId": session_id, "runId": run_id})
 
+    def erase_form(self, session_id: str, run_id: str) -> str:
+        """Takes that somebody wants the run's contents erased."""
+        return self._path("/trace/erase", {"sessionId": session_id, "runId": run_id})
+
+    def confirm_erasure_form(self, request_id: str) -> str:
+        """Takes that a second person wants the same."""
+        return f"{self.root}/audit/erasures/{request_id}"
+
     def trace_api(self, session_id: str, run_id: str) -> str:
         """The same run as JSON."""
         return self._path(f"/api/diagnosis/{session_id}/trace", {"runId": run_id})

@@ -168,15 +168,17 @@ class Eraser:
         return ErasureReport(None, run_count, content_count, size_bytes)
 
     async def erase(self, order: Order, on_progress: Callable[[int], None] = lambda _: None) -> ErasureReport:
-        """Carry out the order; `on_progress` hears how many runs are done."""
+        """Carry out the order; `on_progress` hears how many runs are done, and 0 as soon as nothing refuses it."""
         await self._store.check(order)
         if not await self._store.targets(order, ""):
+            on_progress(0)
             # It was erased before; but that may not have come to its end.
             is_finished = not await self._store.unfinished()
             stage, problem = (None, None) if is_finished else await self._clean(self._limits)
             return ErasureReport(None, stage=stage, problem=problem)
         order = await self._decide(replace(order, erasure_id=self._new_erasure_id()))
         reached("erasure decided")
+        on_progress(0)
         tally = await self._take(order, on_progress)
         stage, problem = await self._clean(self._limits)
         return ErasureReport(

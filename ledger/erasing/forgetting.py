@@ -60,7 +60,7 @@ class Forgetting:
         Of a run that goes on, what it stores later stays. Erasing again what was erased changes nothing. Raises
         `RunNotFound`, `SessionNotFound` or `ContentNotFound`, and `SecondPersonNeeded` where two persons may erase:
         then one asks (`ask_to_erase`) and the other confirms. `dry_run` only says how much there is to erase;
-        `on_progress` hears how many runs are done.
+        `on_progress` hears how many runs are done, and 0 as soon as it is decided.
         """
         order = order_for(run=run, session=session, digest=digest, actor=actor, reason=reason)
         return await (self._eraser.preview(order) if dry_run else self._eraser.erase(order, on_progress))

@@ -82,7 +82,12 @@ def guarded(file: Path, **settings: Any) -> Iterator[Guarded]:
                     for submission in ScriptedRun(f"run-{number}", f"s-{number}").whole():
                         await asyncio.wrap_future(ledger.journal.submit(submission))
             app = create_app(
-                ledger.reader, writer=ledger, guard=Guard.of(ledger), metrics=Metrics(ledger.reader), **settings
+                ledger.reader,
+                writer=ledger,
+                eraser=ledger,
+                guard=Guard.of(ledger),
+                metrics=Metrics(ledger.reader),
+                **settings,
             )
             with on_port("127.0.0.1", 0) as listener:
                 server = uvicorn.Server(config_of(app))

@@ -16,10 +16,18 @@ from viewer.app import create_app
 from viewer.metrics import Metrics
 
 NEEDS_NOTHING = {"/healthz", "/api/openapi.json", "/style.css", "/theme", "/login", "/logout"}
-VALUES = {"sessionId": "s-1", "runId": "run-1", "seq": "1"}
+VALUES = {"sessionId": "s-1", "runId": "run-1", "seq": "1", "requestId": "request-1"}
 QUERY = {"sessionId": "s-1", "runId": "run-1", "sessionA": "s-1", "runA": "run-1", "sessionB": "s-1", "runB": "run-1"}
 
-FORMS = {"/trace/feedback": {"useful": "yes"}, "/trace/stop": {"confirm": "yes"}, "/theme": {"theme": "dark"}}
+FORMS = {
+    "/trace/feedback": {"useful": "yes"},
+    "/trace/stop": {"confirm": "yes"},
+    "/trace/erase": {"confirm": "yes", "reason": "REQUESTED"},
+    "/audit/erasures/request-1": {"confirm": "yes"},
+    "/theme": {"theme": "dark"},
+}
+BODIES = {"/api/feedback": {"useful": True}, "/api/erasures": {"scope": "RUN"}}
+"""Beside the ids."""
 
 
 async def odd(request):
@@ -54,7 +62,7 @@ def ask(client, route, session="s-1", run="run-1"):
         del query["sessionId"]
     if path in FORMS:
         return client.post(path, params=query, data=FORMS[path], follow_redirects=False)
-    body = {"sessionId": session, "runId": run, "useful": True} if path == "/api/feedback" else {}
+    body = {"sessionId": session, "runId": run, **BODIES[path]} if path in BODIES else {}
     return client.request(method, path, params=query, json=body if method == "POST" else None)
 
 

@@ -60,13 +60,13 @@ def test_refusals_are_on_record_with_their_reason(viewer):
     limited = viewer.holder("read", owner="ops-1", sessions="s-1")
     viewer.client().get(TRACE, params={"runId": "run-1"})
     limited.post("/api/feedback", json={"sessionId": "s-1", "runId": "run-1", "useful": True})
-    limited.get("/")
+    limited.get("/api/diagnosis/overview")
     limited.get("/api/diagnosis/s-2/trace", params={"runId": "run-2"})
     told = [(one["action"], one["allowed"], one["reason"], one.get("actor")) for one in viewer.recorded()]
     assert told == [
         ("api.diagnosis.trace", False, "UNAUTHENTICATED", None),
         ("api.feedback", False, "FORBIDDEN", "ops-1"),
-        ("home", False, "FORBIDDEN", "ops-1"),
+        ("api.diagnosis.overview", False, "FORBIDDEN", "ops-1"),
         ("api.diagnosis.trace", False, "FOREIGN_SESSION", "ops-1"),
     ]
     assert viewer.recorded()[-1]["of_session_id"] == "s-2"

@@ -111,6 +111,8 @@ READS = [
     ("/api/audit/verification", "/api/audit/verification", 200),
     ("/api/audit/runs", "/api/audit/runs?sessionId=s-1&runId=r-answered", 200),
     ("/api/audit/runs", "/api/audit/runs?sessionId=s-2&runId=r-answered", 404),
+    ("/api/erasures", "/api/erasures", 200),
+    ("/api/erasures", "/api/erasures?sessionPrefix=%20", 400),
     ("/healthz", "/healthz", 200),
     ("/api/openapi.json", "/api/openapi.json", 200),
     ("/api/chat/session/{sessionId}", "/api/chat/session/s-1", 200),
@@ -164,6 +166,8 @@ def test_a_client_that_has_seen_more_than_there_is_is_told_so(client, document):
     assert as_described(document, "GET", f"{OF_RUN}/live", answer) == ""
 
 
+ASTRAY = {"scope": "RUN", "sessionId": "s-4", "runId": "r-astray"}
+CONFIRM = "/api/erasures/{requestId}/confirm"
 BOUND = {"sessionId": "s-1", "runId": "r-answered"}
 WRITES = [
     ("/api/feedback", "/api/feedback", {"json": {**BOUND, "useful": True}}, 200),
@@ -176,6 +180,10 @@ WRITES = [
     (f"{OF_RUN}/cancel", f"{RUN}/cancel", {}, 409),
     (f"{OF_RUN}/cancel", f"{RUN}/cancel", {"json": {"reason": "BECAUSE"}}, 400),
     (f"{OF_RUN}/cancel", "/api/diagnosis/s-2/runs/r-answered/cancel", {}, 404),
+    ("/api/erasures", "/api/erasures", {"json": ASTRAY}, 202),
+    ("/api/erasures", "/api/erasures", {"json": {**ASTRAY, "scope": "SESSION"}}, 400),
+    ("/api/erasures", "/api/erasures", {"json": {**ASTRAY, "sessionId": "s-1"}}, 404),
+    (CONFIRM, "/api/erasures/request-none/confirm", {}, 404),
 ]
 
 
@@ -202,6 +210,8 @@ def test_a_ledger_that_cannot_be_read_is_described(document, template):
 def test_every_described_operation_was_tried_with_success():
     tried = {("get", template) for template, _, status in READS if status == 200}
     tried |= {("post", template) for template, *_, status in WRITES if status in (200, 202, 409)}
+    # Where two persons may erase: `tests/viewer/test_erasing.py`.
+    tried.add(("post", CONFIRM))
     described = {(operation.method.lower(), operation.route.path) for operation in operations(api_routes())}
     assert described - tried == set()
 

@@ -34,6 +34,18 @@ ANYBODY: Final = Principal(None, None, frozenset(Right))
 """Whoever reaches a server for which no tokens were made."""
 
 
+def owner_in(scope: Scope) -> str | None:
+    """The owner of the token that a request came with."""
+    asking = principal_in(scope)
+    return None if asking is None else asking.owner
+
+
+def may(scope: Scope, right: Right) -> bool:
+    """Whether whoever asks has the right; where nobody was asked who he is, everybody has it."""
+    asking = principal_in(scope)
+    return asking is None or right in asking.rights
+
+
 def principal_in(scope: Scope) -> Principal | None:
     """Who asks; None where no right was needed, and so nobody was asked who he is."""
     found = scope.get(SCOPE_KEY)

@@ -11,7 +11,7 @@ from harness.errors import AlreadyTerminated
 from harness.events import REQUESTABLE
 from harness.ids import ID_PATTERN, check_id
 from viewer.access.guard import session_for
-from viewer.access.principal import principal_in
+from viewer.access.principal import may, owner_in
 from viewer.access.routes import GuardedRoute, Right
 from viewer.api import shapes
 from viewer.http import queries, wrapper
@@ -37,7 +37,7 @@ class ReadOnly(Exception):
     code = "read_only"
 
     def __init__(self) -> None:
-        super().__init__("this server only reads its ledger, so it takes no feedback and cancels nothing")
+        super().__init__("this server only reads its ledger, so it takes no feedback, and neither cancels nor erases")
 
 
 ID: JsonDict = {"pattern": f"^{ID_PATTERN}$"}
@@ -71,8 +71,7 @@ class Writing:
 
     def takes(self, request: Request, right: Right) -> bool:
         """Whether anything can be written here, and whoever asks may write it."""
-        asking = principal_in(request.scope)
-        return self._writer is not None and (asking is None or right in asking.rights)
+        return self._writer is not None and may(request.scope, right)
 
     @property
     def routes(self) -> list[GuardedRoute]:
@@ -124,23 +123,17 @@ class Writing:
     ) -> str | None:
         """Record the feedback of whoever asks; the id of the run's case, if it has one."""
         return await self._open().record_feedback(
-            session_id, run_id, useful=useful, comment=comment, actor=_actor(request)
+            session_id, run_id, useful=useful, comment=comment, actor=owner_in(request.scope)
         )
 
     async def stop(self, request: Request, session_id: str, run_id: str, *, reason: str = "USER_REQUESTED") -> bool:
         """Record that whoever asks wants the run to stop; False if that was asked before."""
-        return await self._open().cancel(session_id, run_id, reason=reason, actor=_actor(request))
+        return await self._open().cancel(session_id, run_id, reason=reason, actor=owner_in(request.scope))
 
     def _open(self) -> Writer:
         if self._writer is None:
             raise ReadOnly
         return self._writer
-
-
-def _actor(request: Request) -> str | None:
-    """The owner of the token that the request came with."""
-    asking = principal_in(request.scope)
-    return None if asking is None else asking.owner
 
 
 def _ids(session_id: str, run_id: str) -> dict[str, str]:

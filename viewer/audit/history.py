@@ -24,6 +24,7 @@ _KIND_OF: Mapping[str, Kind] = {
     "key.created": "keys",
     "key.rotated": "keys",
     "key.revoked": "keys",
+    "erasure.requested": "erasures",
     "erasure.decided": "erasures",
     "retention.decided": "retention",
     "ledger.restored": "restores",

@@ -29,8 +29,19 @@ _LEDGER_STATUS = {
     "too_many_crossings": 413,
     "ledger_address_unknown": 409,
     "bundle_too_large": 413,
+    "content_not_found": 404,
+    "second_person_needed": 403,
+    "erasure_request_not_found": 404,
+    "erasure_already_confirmed": 409,
+    "erasure_request_expired": 409,
+    "erasure_under_way": 409,
 }
-_NOT_FOUND_MESSAGES = {"run_not_found": "this session has no such run", "session_not_found": "there is no such session"}
+_NOT_FOUND_MESSAGES = {
+    "run_not_found": "this session has no such run",
+    "session_not_found": "there is no such session",
+    "content_not_found": "this run has no such content",
+    "erasure_request_not_found": "nobody asked to erase that",
+}
 _HTTP_CODES = {404: "not_found", 405: "method_not_allowed", 413: "too_large", 415: "unsupported_media_type"}
 
 

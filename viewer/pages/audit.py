@@ -11,16 +11,19 @@ from harness.clock import SystemWallClock
 from harness.errors import InvalidInput
 from harness.events.base import Id
 from ledger.audit.signing.receipts import Receipt, receipt_now
+from viewer.access.principal import may, owner_in
 from viewer.access.routes import GuardedRoute, Right
 from viewer.api.auditing import audit_body, events_body, receipt_body, verification_body
 from viewer.audit.bundles import Bundles, file_name
 from viewer.audit.history import KINDS, Kind, SystemHistory
 from viewer.audit.source import LedgerAddress
 from viewer.audit.verification import Verification
+from viewer.erasing.carrying_out import Erasures
 from viewer.http import queries, wrapper
 from viewer.openapi.describing import Described, Parameter, Position
 from viewer.present.audit.lists import listed
 from viewer.present.audit.page import audit_page, run_page, verification_page
+from viewer.present.erasing import waiting
 from viewer.reading import Reader
 from viewer.rendering import Renderer
 
@@ -45,11 +48,18 @@ RUN = Described(
 class AuditPages:
     """HTML, JSON and files."""
 
-    def __init__(self, reader: Reader, renderer: Renderer, address: LedgerAddress | None) -> None:
+    def __init__(
+        self,
+        reader: Reader,
+        renderer: Renderer,
+        address: LedgerAddress | None,
+        erasures: Erasures,
+        history: SystemHistory,
+    ) -> None:
         self.reader = reader
         self.renderer = renderer
         self.clock = SystemWallClock()
-        self.history = SystemHistory(reader)
+        self.history, self.erasures = history, erasures
         self.verification = Verification(address, self.clock)
         self.bundles = Bundles(address)
 
@@ -79,8 +89,19 @@ class AuditPages:
         checkpoint, last_leaf = await self.reader.newest_checkpoint(), await self.reader.last_leaf()
         page = audit_page(await self.reader.ledger_id(), checkpoint, last_leaf + 1, now_us)
         lists = listed(known, kind, queries.position(request, "skip") or 0, self.renderer.site)
-        context = {"page": page, "lists": lists, "verification": self.verification}
+        context = {
+            "page": page,
+            "lists": lists,
+            "verification": self.verification,
+            "waiting": waiting(await self.erasures.known(), owner_in(request.scope)),
+            "can_confirm": self._can_confirm(request),
+        }
         return self.renderer.page(request, "audit/audit.html", context)
+
+    def _can_confirm(self, request: Request) -> bool:
+        """Whether whoever looks could be the second person: somebody with a name and the right."""
+        is_named = owner_in(request.scope) is not None
+        return self.erasures.is_possible and is_named and may(request.scope, Right.ERASE)
 
     async def json(self, request: Request) -> Response:
         """The same as JSON."""

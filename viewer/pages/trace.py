@@ -1,6 +1,7 @@
 """The page of one run."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -9,10 +10,13 @@ from starlette.responses import RedirectResponse, Response
 
 from harness.errors import InvalidInput
 from ledger.stored_events import CONTENT_NAMES
+from viewer.access.principal import may, owner_in
 from viewer.access.routes import GuardedRoute, Right
 from viewer.api.writing import Writing
+from viewer.erasing.carrying_out import Erasures
 from viewer.http import queries
 from viewer.http.etag import run_etag
+from viewer.present.erasing import REASONS, Waiting, of_run, waiting
 from viewer.present.links import IDLES, SEEKS, VIEWS, Seek, TraceLinks
 from viewer.present.trace.event_list import FAMILIES
 from viewer.present.trace.notices import not_found
@@ -36,11 +40,15 @@ TEXT_CHARS_MAX = 200
 class TracePages:
     """HTML of one run."""
 
-    def __init__(self, reader: Reader, renderer: Renderer, writing: Writing) -> None:
+    def __init__(
+        self, reader: Reader, renderer: Renderer, writing: Writing, erasures: Erasures, *, is_bundled: bool
+    ) -> None:
         self.reader = reader
         self.replays = Replays(reader)
         self.renderer = renderer
         self.writing = writing
+        self.erasures = erasures
+        self.is_bundled = is_bundled
         self.proofs = Proofs(reader)
 
     @property
@@ -69,8 +77,23 @@ class TracePages:
             "etag": run_etag(reading.whole),
             "can_stop": self.writing.takes(request, Right.CANCEL),
             "can_judge": self.writing.takes(request, Right.ANNOTATE),
+            "can_audit": may(request.scope, Right.AUDIT),
+            "is_bundled": self.is_bundled,
+            "can_erase": self._can_erase(request),
+            "erasing": await self._erasing(request, links),
+            "erasing_reasons": REASONS,
         }
         return self.renderer.page(request, "trace.html", context)
+
+    def _can_erase(self, request: Request) -> bool:
+        return self.erasures.is_possible and may(request.scope, Right.ERASE)
+
+    async def _erasing(self, request: Request, links: TraceLinks) -> Sequence[Waiting]:
+        """What was asked to be erased of the run, for those whom it concerns."""
+        if not self._can_erase(request):
+            return ()
+        known = of_run(await self.erasures.known(), links.session_id, links.run_id)
+        return waiting(known, owner_in(request.scope))
 
     async def _read(self, links: TraceLinks) -> RunReading:
         asked = Asked(

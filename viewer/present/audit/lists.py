@@ -71,6 +71,7 @@ def _row(entry: Entry) -> Row:
         "key.created": "created",
         "key.rotated": "rotated",
         "key.revoked": "revoked",
+        "erasure.requested": f"asked to erase {plain(str(facts.get('scope')))}",
         "erasure.decided": f"erase {plain(str(facts.get('scope')))}",
         "retention.decided": "retention",
         "ledger.restored": "restored",
