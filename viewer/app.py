@@ -114,14 +114,7 @@ def create_app(
     ]
     app = Starlette(
         routes=[*OpenApi(routes, root_path).routes, *routes],
-        middleware=[
-            Middleware(Forwarded, proxies=TrustedProxies(trusted_proxies)),
-            Middleware(BelowRootPath, root_path=root_path),
-            *([Middleware(CountRequests, metrics=metrics)] if metrics is not None else ()),
-            Middleware(SecurityMiddleware, allowed_hosts=allowed_hosts),
-            Middleware(BoundedHead),
-            Middleware(ExceptionMiddleware, handlers={Exception: tell.unexpected}),
-        ],
+        middleware=_layers(root_path, trusted_proxies, allowed_hosts, metrics, tell),
         exception_handlers=dict.fromkeys(TOLD, tell),
         lifespan=lifespan,
     )
@@ -130,6 +123,24 @@ def create_app(
     app.router.redirect_slashes = False
     app.state.guard = guard
     return app
+
+
+def _layers(
+    root_path: str,
+    trusted_proxies: Sequence[str],
+    allowed_hosts: Sequence[str],
+    metrics: Metrics | None,
+    tell: "_Teller",
+) -> list[Middleware]:
+    """What a request passes before its route, the first one first."""
+    return [
+        Middleware(Forwarded, proxies=TrustedProxies(trusted_proxies)),
+        Middleware(BelowRootPath, root_path=root_path),
+        *([Middleware(CountRequests, metrics=metrics)] if metrics is not None else ()),
+        Middleware(SecurityMiddleware, allowed_hosts=allowed_hosts),
+        Middleware(BoundedHead),
+        Middleware(ExceptionMiddleware, handlers={Exception: tell.unexpected}),
+    ]
 
 
 class _Teller:

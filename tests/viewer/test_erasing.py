@@ -8,6 +8,7 @@ import pytest
 from harness import ManualClock
 from ledger import Ledger
 from ledger.erasing.erasing import ErasureReport
+from tests.viewer.example_runs import budget_run
 from tests.viewer.fake_reader import FakeReader
 from tests.viewer.guarded import guarded
 from tests.viewer.served import client_of
@@ -195,11 +196,13 @@ async def test_what_takes_long_goes_on_behind_the_answer_and_is_one_at_a_time():
     assert slow.begun == 2
 
 
-def test_a_server_that_only_reads_erases_nothing_and_shows_no_form(tmp_path):
+def test_a_server_that_only_reads_erases_nothing_and_shows_no_form():
     with client_of(FakeReader()) as client:
         answer = ask(client, **ONE)
         assert (answer.status_code, answer.json()["code"]) == (403, "read_only")
         assert client.post(FORM, data=WANTED).status_code == 403
+    with client_of(FakeReader([budget_run()])) as client:
+        assert "Erase this run's contents" not in read(client, "/trace?sessionId=s-42&runId=run-019ad3c1").text
 
 
 def test_a_form_erases_a_runs_contents_and_its_page_says_by_whom(viewer):  # E10
@@ -227,7 +230,7 @@ def test_only_those_with_the_right_see_the_forms_and_not_the_one_who_asked(viewe
     assert found is not None
     assert asker.post(found[0], data=CONFIRMED).status_code == 403
     assert auditor.post(found[0], data=CONFIRMED).status_code == 403
-    assert other.post(found[0], data={}).status_code == 400
+    assert other.post(found[0], data={"confirm": "no"}).status_code == 400
     assert answer_of(other) is not None
     done = other.post(found[0], data=CONFIRMED)
     assert (done.status_code, done.headers["location"]) == (303, "/audit?list=erasures#decided")

@@ -21,7 +21,7 @@ from ledger.words.format import instant
 from viewer.access.guard import session_for
 from viewer.access.principal import owner_in
 from viewer.access.routes import GuardedRoute, Right
-from viewer.api import shapes
+from viewer.api import erasing_shapes as shapes
 from viewer.api.writing import ID
 from viewer.erasing.carrying_out import Erasures, ErasureUnderWay
 from viewer.erasing.known import Erasure, What
