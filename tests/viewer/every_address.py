@@ -47,6 +47,7 @@ PROGRAMS = {
     "/api/diagnosis/{sessionId}/runs/{runId}/live": [""],
     "/api/diagnosis/compare": ["?{both}"],
     "/api/audit": [""],
+    "/api/erasures": [""],
     "/api/audit/events": [""],
     "/api/audit/verification": [""],
     "/api/audit/runs": ["?{keys}"],
