@@ -49,6 +49,36 @@ def test_every_access_to_content_says_who_what_and_of_which_run(viewer):
     ]
 
 
+@pytest.mark.parametrize("sessions", [None, "s-1"])
+def test_no_other_parameter_passes_for_what_was_seen(viewer, sessions):
+    one_run = {"of_session_id": "s-1", "of_run_id": "run-1"}
+    about = {
+        "/trace?sessionId=s-1&runId=run-1": one_run,
+        "/api/diagnosis/s-1/trace?runId=run-1": one_run,
+        "/api/diagnosis/s-1/runs/run-1/steps?runId=run-9": one_run,
+        "/sessions/s-1?runId=run-9": {"of_session_id": "s-1"},
+        "/runs?sessionId=s-1&runId=run-9": {"of_session_id": "s-1"},
+        "/sessions?sessionId=s-9&runId=run-9": {},
+    }
+    for address, keys in about.items():
+        path, _, query = address.partition("?")
+        for decoy in ("sessionA=s-9&runA=run-9", "sessionX=s-9", "sessionX=&runA=", "runA=run-9"):
+            holder = viewer.holder(owner=f"{path} {decoy}", sessions=sessions)
+            assert holder.get(f"{path}?{decoy}&{query}").status_code == 200
+            allowed = [one for one in viewer.recorded() if one["allowed"] and one["actor"] == f"{path} {decoy}"]
+            assert [{name: one[name] for name in one if name.startswith("of_")} for one in allowed] == [keys]
+
+
+def test_of_two_runs_that_are_compared_both_are_on_record(viewer):
+    query = {"sessionA": "s-1", "runA": "run-1", "sessionB": "s-2", "runB": "run-2"}
+    for path in ("/compare", "/api/diagnosis/compare"):
+        viewer.holder(owner="ops-1").get(path, params=query)
+    told = [(one["action"], one["of_session_id"], one["of_run_id"]) for one in viewer.recorded()]
+    assert told == [
+        (action, f"s-{number}", f"run-{number}") for action in ("compare", "api.diagnosis.compare") for number in (1, 2)
+    ]
+
+
 def test_a_page_that_is_open_for_long_is_one_access_in_a_while(viewer):
     first, second = viewer.holder(owner="ops-1"), viewer.holder(owner="ops-2")
     for client in (first, first, second, first):

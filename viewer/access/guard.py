@@ -21,7 +21,7 @@ from viewer.access.forms import proven
 from viewer.access.principal import ANYBODY, SCOPE_KEY, Principal, principal_in
 from viewer.access.records import Access, AccessRecords, Recorder
 from viewer.access.rights import Right
-from viewer.access.sessions import Sessions, safe_id
+from viewer.access.sessions import About, Sessions, safe_id
 from viewer.http.security import READING, comes_from_own_page
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ class Rule:
     shows_content: bool
     within_sessions: bool
     """Whether its answer is about no other sessions than those that the request names."""
+    about: About = ()
+    """The parameters that name the sessions and runs of which it shows something; none where it is all of them."""
     lists_sessions: bool = False
     """Whether it lists all sessions, or those that begin with the parameter `sessionPrefix`."""
 
@@ -107,16 +109,12 @@ class Guard:
             raise
         if rule.lists_sessions:
             self.sessions.narrow(scope, principal)
-        named = self.sessions.named(scope)
-        foreign = [session_id for session_id in named if not principal.sees(session_id)]
+        if rule.shows_content:
+            await self._note_subjects(scope, rule, principal)
+        foreign = [session_id for session_id in self.sessions.named(scope) if not principal.sees(session_id)]
         if foreign:
             await self._note_refusal(scope, rule, principal, "foreign_session", foreign[0])
             self.sessions.hide(scope, principal)
-        elif rule.shows_content and self._records is not None:
-            session_id = safe_id(named[0]) if named else None
-            await self._records.note(
-                replace(_access(rule, principal), of_session_id=session_id, of_run_id=self.sessions.run_named(scope))
-            )
         return receive
 
     def _check(self, scope: Scope, rule: Rule, principal: Principal) -> None:
@@ -151,13 +149,22 @@ class Guard:
         self._open_since_ns = now_ns if is_open else None
         return is_open
 
+    async def _note_subjects(self, scope: Scope, rule: Rule, principal: Principal) -> None:
+        """Record each that will be shown: those that are not his to see will not."""
+        if self._records is None:
+            return
+        for session_id, run_id in self.sessions.subjects(scope, rule.about):
+            if session_id is None or principal.sees(session_id):
+                seen = replace(_access(rule, principal), of_session_id=safe_id(session_id), of_run_id=safe_id(run_id))
+                await self._records.note(seen)
+
     async def _note_refusal(
         self, scope: Scope, rule: Rule, principal: Principal | None, reason: str, session_id: str | None = None
     ) -> None:
         if self._records is None:
             return
         refused = replace(_access(rule, principal or ANYBODY), reason=reason.upper())
-        await self._records.note_refusal(refused, None if session_id is None else safe_id(session_id))
+        await self._records.note_refusal(refused, safe_id(session_id))
 
 
 def session_for(request: Request, session_id: str) -> str:

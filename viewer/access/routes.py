@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from viewer.access.guard import Guard, Rule
 from viewer.access.rights import Right
-from viewer.access.sessions import NAMES_BEGIN
+from viewer.access.sessions import NAMES_BEGIN, ONE_RUN, About
 from viewer.openapi.describing import Described
 
 __all__ = ["ForeignRoute", "GuardedRoute", "Right", "guarded"]
@@ -35,6 +35,7 @@ class GuardedRoute(Route):
         shows_content: bool = False,
         within_sessions: bool = False,
         lists_sessions: bool = False,
+        about: About | None = None,
         described: Described | None = None,
         methods: Collection[str] | None = None,
     ) -> None:
@@ -43,13 +44,14 @@ class GuardedRoute(Route):
         Somebody may be limited to some sessions. `within_sessions`: the answer is about no other sessions than those
         that the request names, in parameters that begin `session` or in a body that is read through `session_for`; one
         in the path says so, too. `lists_sessions`: a list that heeds `sessionPrefix`, which is set for him. Any other
-        route he is refused.
+        route he is refused. `about`: the parameters by which what was seen is put on record; those of the path, and
+        `sessionId` and `runId` of an answer within sessions, unless others are given.
         """
         super().__init__(path, endpoint, methods=methods)
         self.needs = needs
         self.described = described
         """What the description of the API says of it; None for what is a page."""
-        self.rule = None if needs is None else _rule(path, needs, shows_content, within_sessions, lists_sessions)
+        self.rule = None if needs is None else _rule(path, needs, shows_content, within_sessions, lists_sessions, about)
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Ask the guard, then the endpoint."""
@@ -97,8 +99,25 @@ def action_of(path: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.]", "_", ".".join(segments))[:ACTION_CHARS_MAX] or HOME
 
 
-def _rule(path: str, needs: Right, shows_content: bool, within: bool = False, lists: bool = False) -> Rule:
-    return Rule(action_of(path), needs, shows_content, within or f"{{{NAMES_BEGIN}" in path, lists)
+def _rule(
+    path: str,
+    needs: Right,
+    shows_content: bool,
+    within: bool = False,
+    lists: bool = False,
+    about: About | None = None,
+) -> Rule:
+    in_path = _about_in(path)
+    if about is None:
+        about = in_path or (ONE_RUN if within else ())
+    return Rule(action_of(path), needs, shows_content, within or bool(in_path), about, lists)
+
+
+def _about_in(path: str) -> About:
+    """What a path such as `/things/{sessionId}/{runId}` names."""
+    names = re.findall(r"{(\w+)", path)
+    run = next((name for name in names if name.startswith("run")), None)
+    return tuple((name, run) for name in names if name.startswith(NAMES_BEGIN))[:1]
 
 
 def _guard(scope: Scope) -> Guard:

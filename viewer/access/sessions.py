@@ -7,7 +7,7 @@ sessions, it says of that one too, byte for byte, and no endpoint has to remembe
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode
 
 from starlette.types import Scope
@@ -20,7 +20,12 @@ NAMES_BEGIN = "session"
 """Parameters that name a session: `sessionId`, and where two are compared `sessionA` and `sessionB`."""
 PREFIX = "sessionPrefix"
 """How the ids of the sessions begin that a list is of."""
-RUNS = ("runId", "runA")
+
+About = tuple[tuple[str, str | None], ...]
+"""The parameters that name what an answer is about: of each session, and of its run, where that is of one."""
+ONE_RUN: Final[About] = (("sessionId", "runId"),)
+TWO_RUNS: Final[About] = (("sessionA", "runA"), ("sessionB", "runB"))
+ONE_SESSION: Final[About] = (("sessionId", None),)
 
 
 class Sessions:
@@ -33,9 +38,12 @@ class Sessions:
         """Those in the path and in the query."""
         return [value for name, value in _parameters(scope) if _is_one(name) and name != PREFIX]
 
-    def run_named(self, scope: Scope) -> str | None:
-        """The first run that is named with them, if it can be one."""
-        return next((safe_id(value) for name, value in _parameters(scope) if name in RUNS), None)
+    def subjects(self, scope: Scope, about: About) -> list[tuple[str | None, str | None]]:
+        """The session and the run of each that the answer is about; another parameter never passes for one of these."""
+        # Of a name that stands in the path, too, that is the one that the endpoint takes.
+        given = dict(reversed(_parameters(scope)))
+        found = [(given.get(session), None if run is None else given.get(run)) for session, run in about]
+        return [keys for keys in found if keys != (None, None)] or [(None, None)]
 
     def narrow(self, scope: Scope, principal: Principal) -> None:
         """Let a list be of his sessions alone, as if he had asked for these."""
@@ -61,10 +69,10 @@ class Sessions:
         return [(name, self.shown(value, principal) if _is_one(name) else value) for name, value in parameters]
 
 
-def safe_id(value: str) -> str | None:
+def safe_id(value: str | None) -> str | None:
     """The id, as it may be recorded; None for what can be none."""
     try:
-        return check_id("id", value)
+        return None if value is None else check_id("id", value)
     except InvalidInput:
         return None
 

@@ -11,6 +11,7 @@ from harness.ids import check_id
 from ledger.lists import RunLine, SessionLine
 from ledger.words.format import instant
 from viewer.access.routes import GuardedRoute, Right
+from viewer.access.sessions import ONE_SESSION
 from viewer.api import shapes
 from viewer.api.bodies import camel, summary_body
 from viewer.http import queries, wrapper
@@ -37,6 +38,7 @@ class RunLists:
                 needs=Right.READ,
                 shows_content=True,
                 lists_sessions=True,
+                about=ONE_SESSION,
                 described=_list_of(shapes.RunLine, *FILTERS),
             ),
             GuardedRoute(

@@ -5,6 +5,7 @@ from starlette.responses import Response
 
 from harness.events.base import Id
 from viewer.access.routes import GuardedRoute, Right
+from viewer.access.sessions import ONE_RUN
 from viewer.api import shapes
 from viewer.api.bodies import session_body, summary_body, trace_body
 from viewer.api.long_trace import is_long, trace_parts
@@ -30,6 +31,7 @@ class Api:
                 self.trace,
                 needs=Right.READ,
                 shows_content=True,
+                about=ONE_RUN,
                 described=Described(
                     answer=shapes.Trace, query=(Parameter("runId", Id, "The run.", required=True),), has_tag=True
                 ),

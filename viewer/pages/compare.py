@@ -13,6 +13,7 @@ from harness.events.base import Id
 from harness.ids import check_id
 from ledger.audit.comparing.comparing import Comparison, compare
 from viewer.access.routes import GuardedRoute, Right
+from viewer.access.sessions import TWO_RUNS
 from viewer.api.comparing import BOUNDARIES_PER_PAGE, comparison_body
 from viewer.http import queries, wrapper
 from viewer.openapi.describing import Described, Parameter, Position
@@ -44,13 +45,16 @@ class ComparePages:
     def routes(self) -> list[GuardedRoute]:
         """What a browser and a program are served; `HEAD` comes with `GET`."""
         return [
-            GuardedRoute("/compare", self.page, needs=Right.READ, shows_content=True, within_sessions=True),
+            GuardedRoute(
+                "/compare", self.page, needs=Right.READ, shows_content=True, within_sessions=True, about=TWO_RUNS
+            ),
             GuardedRoute(
                 "/api/diagnosis/compare",
                 self.json,
                 needs=Right.READ,
                 shows_content=True,
                 within_sessions=True,
+                about=TWO_RUNS,
                 described=Described(answer=dict[str, Any], query=BOTH_RUNS, pages=True),
             ),
         ]

@@ -10,6 +10,7 @@ from harness.clock import WallClock
 from harness.ids import check_id
 from ledger.run_filter import RunFilter
 from viewer.access.routes import GuardedRoute, Right
+from viewer.access.sessions import ONE_SESSION
 from viewer.http import queries
 from viewer.http.filters import run_filter
 from viewer.present.lists.agents import agent_rows, summary
@@ -36,7 +37,9 @@ class RunPages:
         """What a browser is served; `HEAD` comes with `GET`."""
         return [
             GuardedRoute("/", self.home, needs=Right.READ, shows_content=True, lists_sessions=True),
-            GuardedRoute("/runs", self.runs, needs=Right.READ, shows_content=True, lists_sessions=True),
+            GuardedRoute(
+                "/runs", self.runs, needs=Right.READ, shows_content=True, lists_sessions=True, about=ONE_SESSION
+            ),
             GuardedRoute("/sessions", self.sessions, needs=Right.READ, shows_content=True, lists_sessions=True),
             GuardedRoute("/sessions/{sessionId}", self.session, needs=Right.READ, shows_content=True),
         ]
