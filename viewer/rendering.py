@@ -31,6 +31,8 @@ class Renderer:
         self.site = site
         self.environment = Environment(
             loader=PackageLoader("viewer"),
+            # The templates of a program that runs do not change.
+            auto_reload=False,
             autoescape=True,
             undefined=StrictUndefined,
             finalize=_finalize,

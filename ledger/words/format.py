@@ -12,7 +12,7 @@ _VOWEL = re.compile(r"e|8|1[18](?!\d)")
 
 def instant(epoch_us: int) -> str:
     """RFC 3339 in UTC with microseconds, as the API gives every time: `2026-11-30T01:14:07.378214Z`."""
-    return f"{_at(epoch_us):%Y-%m-%dT%H:%M:%S.%f}Z"
+    return f"{_at(epoch_us).isoformat(timespec='microseconds').removesuffix('+00:00')}Z"
 
 
 def day_time(epoch_us: int) -> str:

@@ -19,6 +19,7 @@ from ledger import Ledger
 from tests.ledger.scripted import ScriptedRun
 from tests.viewer.fake_reader import FakeReader
 from tests.viewer.served import served
+from viewer.app import create_app
 from viewer.http import head
 from viewer.serving import connection as bounds
 from viewer.serving import server
@@ -210,6 +211,23 @@ def test_a_client_that_reads_gets_all_of_a_big_answer(base_url):
     with served(FakeReader(), extra_routes=[Route("/big", big)]) as base_url, connected(base_url) as client:
         client.sendall(b"GET /big HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         assert len(all_of(client).partition(b"\r\n\r\n")[2]) == BIG_BYTES
+
+
+async def test_the_body_of_an_answer_does_not_wait_until_its_head_is_acknowledged():
+    ready = asyncio.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        serving = server.Server(server.config_of(create_app(FakeReader())), ready.set)
+        ending = asyncio.create_task(serving.serve(sockets=[listener]))
+        await asyncio.wait_for(ready.wait(), TIMEOUT_S)
+        reader, writer = await asyncio.open_connection(*listener.getsockname())
+        writer.write(GET)
+        assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
+        [connection] = serving.server_state.connections
+        answering = connection.transport.get_extra_info("socket")
+        assert answering.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        writer.close()
+        serving.should_exit = True
+        await asyncio.wait_for(ending, TIMEOUT_S)
 
 
 async def test_a_stop_ends_open_live_streams_at_once_and_in_peace(tmp_path):
