@@ -1,5 +1,7 @@
 """`tachograph serve`: the viewer over one ledger, on loopback or on a Unix socket."""
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 import ipaddress
