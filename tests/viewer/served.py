@@ -29,7 +29,7 @@ def served(source: Reader | Path, *, writable: bool = False, writer: Any = None,
         async def serve() -> None:
             async with _opened(source, writable) as (reader, ledger):
                 servers.append(
-                    Server(config_of(create_app(reader, writer=ledger or writer, eraser=ledger, **settings)))
+                    Server(config_of(create_app(reader, writer=ledger or writer, **{"eraser": ledger} | settings)))
                 )
                 ready.set()
                 await servers[0].serve(sockets=[listener])

@@ -76,6 +76,15 @@ def test_every_route_of_the_viewer_and_of_the_demo_has_a_rule():
     assert open_to_all <= NEEDS_NOTHING
 
 
+def test_a_page_leads_only_where_whoever_looks_is_let_in(viewer):
+    page = "/trace?sessionId=s-1&runId=run-1"
+    reader, auditor = viewer.holder("read"), viewer.holder("read", "audit")
+    limited = viewer.holder("read", "audit", sessions="s-1")
+    assert ["/audit/runs?" in client.get(page).text for client in (reader, auditor, limited)] == [False, True, True]
+    assert ['href="/audit"' in client.get(page).text for client in (reader, auditor, limited)] == [False, True, False]
+    assert auditor.get("/audit/runs?sessionId=s-1&runId=run-1").status_code == 200
+
+
 def test_the_rights_are_those_of_the_ledger():
     assert [right.value for right in Right] == list(RIGHTS)
 

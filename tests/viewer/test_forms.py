@@ -85,6 +85,15 @@ def test_a_server_that_only_reads_shows_no_form_and_takes_none():
         assert (answer.status_code, "only reads its ledger" in answer.text) == (403, True)
 
 
+def test_nothing_that_acts_on_a_run_is_shown_where_it_is_looked_at_as_it_was():
+    with client_of(FakeReader([running_run()]), writer=object(), eraser=object()) as client:
+        page = "/trace?sessionId=s-43&runId=run-live"
+        actions = ("/trace/stop", "/trace/erase", "<live-run")
+        now, past = client.get(page).text, client.get(f"{page}&at=2").text
+        assert [action in now for action in actions] == [True] * 3
+        assert [action in past for action in (*actions, "/trace/feedback")] == [False] * 4
+
+
 def test_a_run_that_was_asked_to_stop_says_by_whom_and_is_not_asked_again():  # D3
     run = running_run()
     with client_of(FakeReader([run]), writer=object()) as client:

@@ -105,6 +105,8 @@ def test_a_page_behind_the_end_shows_nothing_and_leads_back():
     with client_of(FakeReader([many_steps(3)])) as client:
         page = read(client, "/trace?sessionId=s&runId=many&view=transcript&entries=500")
         assert "Showing 0 of 3" in page.text
+        assert "There is no entry after number 500: the transcript has 3." in page.text
+        assert "There is no entry" not in read(client, "/trace?sessionId=s&runId=many&entries=2").text
 
 
 def test_a_run_with_too_many_events_has_its_work_in_order_and_says_where_the_rest_is():

@@ -9,12 +9,12 @@ from viewer.reading.run import RunReading
 from viewer.reading.seeking import SEEK_EVENTS_MAX, Sought
 
 
-def notices(reading: RunReading, links: TraceLinks) -> tuple[str, ...]:
-    """One sentence for each part of the address that leads nowhere."""
-    return tuple(_notices(reading, links))
+def notices(reading: RunReading, links: TraceLinks, entry_count: int) -> tuple[str, ...]:
+    """One sentence for each part of the address that leads nowhere; `entry_count` is that of the transcript."""
+    return tuple(_notices(reading, links, entry_count))
 
 
-def _notices(reading: RunReading, links: TraceLinks) -> Iterator[str]:
+def _notices(reading: RunReading, links: TraceLinks, entry_count: int) -> Iterator[str]:
     trace, event_count = reading.trace, reading.trace.run.event_count
     if reading.lost:
         yield f"The run is shown as it is now, and not at event {count(links.at or 0)}: {reading.lost}."
@@ -27,6 +27,8 @@ def _notices(reading: RunReading, links: TraceLinks) -> Iterator[str]:
     ):
         if skipped and skipped >= total:
             yield f"There is no {name} after number {count(skipped)}: the run has {count(total)}."
+    if links.entries and links.entries >= entry_count:
+        yield f"There is no entry after number {count(links.entries)}: the transcript has {count(entry_count)}."
     if links.content is not None:
         found = content_named(reading, links.content)
         if found is None and not _is_elsewhere(reading, links.content):

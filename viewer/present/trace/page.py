@@ -79,12 +79,13 @@ def trace_page(reading: RunReading, links: TraceLinks, told: str = "") -> TraceP
     elapsed_us = lasted_us(reading)
     transitions = transitions_of(trace, reading.past_events if reading.complete else ())
     scopes, asked = scopes_of(reading.past_events) if reading.complete else [], stop_request(reading.past_events)
+    transcript = transcript_of(reading, links)
     steps, steps_paging = rows.step_rows(reading.steps, run.summary.step_count, links, run.currency)
     tools, tools_paging = rows.tool_rows(reading.tools, run.summary.tool_call_count, links)
     return TracePage(
         trace=trace,
         links=links,
-        notices=(*filter(None, [told]), *notices(reading, links)),
+        notices=(*filter(None, [told]), *notices(reading, links, transcript.entry_count)),
         title=shorten(run.summary.query or "", TITLE_CHARS_MAX) or _("The question is not kept"),
         elapsed_us=elapsed_us,
         verdict=verdict(
@@ -112,7 +113,7 @@ def trace_page(reading: RunReading, links: TraceLinks, told: str = "") -> TraceP
         events=event_list(reading, links),
         inspector=inspector(reading, links, changed_by(selected, reading.place)),
         replay=replay_bar(reading, links),
-        transcript=transcript_of(reading, links),
+        transcript=transcript,
         judgements=judgements(trace.feedback, trace.self_evaluation),
     )
 

@@ -51,6 +51,8 @@ class Transcript:
     """A page of it."""
 
     entries: Sequence[Entry]
+    entry_count: int
+    """On all of its pages."""
     paging: Paging
     is_first: bool
     """Whether it begins with the question,"""
@@ -91,6 +93,7 @@ def transcript(trace: RunTrace, events: Sequence[RecordedEvent], links: TraceLin
             _note(event, attempts) if work is None else _worked(work, event.seq, attempts, own, currency)
             for _, event, work in shown
         ],
+        entry_count=len(found),
         paging=paging(skipped, len(shown), len(found), ENTRIES_PER_PAGE, links.entries_from),
         is_first=skipped == 0,
         is_last=skipped + len(shown) >= len(found),
@@ -115,6 +118,7 @@ def _of_long(reading: RunReading, links: TraceLinks) -> Transcript:
     skipped, currency = links.steps + links.tools, reading.trace.run.currency
     return Transcript(
         entries=[_worked(each, None, {}, own, currency) for each in shown],
+        entry_count=len(order),
         paging=paging(skipped, len(shown), len(order), ENTRIES_PER_PAGE, page_from),
         is_first=skipped == 0,
         is_last=skipped + len(shown) >= len(order),
