@@ -205,6 +205,12 @@ def test_a_server_that_only_reads_erases_nothing_and_shows_no_form():
         assert "Erase this run's contents" not in read(client, "/trace?sessionId=s-42&runId=run-019ad3c1").text
 
 
+def test_an_address_with_two_methods_names_both_to_who_asks_for_another():
+    with client_of(FakeReader()) as client:
+        answer = client.options(ERASURES)
+        assert (answer.status_code, answer.headers["allow"]) == (405, "GET, HEAD, POST")
+
+
 def test_a_form_erases_a_runs_contents_and_its_page_says_by_whom(viewer):  # E10
     client = viewer.holder(owner="dpo-1")
     assert "Erase this run's contents" in read(client, PAGE).text

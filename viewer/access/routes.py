@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any
 
 from starlette.datastructures import URLPath
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, Route
@@ -55,8 +56,12 @@ class GuardedRoute(Route):
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Ask the guard, then the endpoint."""
-        is_asked = self.methods is None or scope["method"] in self.methods
-        if is_asked and self.rule is not None:
+        if self.methods is not None and scope["method"] not in self.methods:
+            # Others of the same path take other methods.
+            same = [one for one in scope["app"].routes if isinstance(one, GuardedRoute) and one.path == self.path]
+            allowed = sorted({method for one in same for method in one.methods or ()})
+            raise HTTPException(405, headers={"Allow": ", ".join(allowed)})
+        if self.rule is not None:
             receive = await _guard(scope).admit(scope, receive, self.rule)
         await super().handle(scope, receive, send)
 
