@@ -34,7 +34,7 @@ lint: ## Run only the checks: lint, format, types, import contracts
 	@.ci/check lint
 
 bench: ## Measure, print a table and write build/bench.json
-	@.ci/setup
+	@.ci/setup tests
 	@$(python) -m tests.bench $(ARGS)
 
 soak: ## Kill processes and servers for ten minutes, and look at the ledgers (ARGS="--minutes 60 --engine sqlite")

@@ -18,10 +18,12 @@ from tests.bench import (
     bundles,
     burst,
     cold_start,
+    first_visit,
     following,
     idle,
     importing,
     in_memory,
+    live_pages,
     long_page,
     long_run,
     postgres,
@@ -29,6 +31,7 @@ from tests.bench import (
     queue,
     stepping,
     trace,
+    trace_requests,
     whole_ledger,
 )
 from tests.bench.figure import Figure, show, write
@@ -44,6 +47,8 @@ MEASUREMENTS = (
     appends,
     burst,
     trace,
+    trace_requests,
+    first_visit,
     long_page,
     long_run,
     stepping,
@@ -51,6 +56,7 @@ MEASUREMENTS = (
     proving,
     postgres,
     following,
+    live_pages,
     bundles,
 )
 BIG = (big_ledger, big_verify)
