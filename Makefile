@@ -1,7 +1,7 @@
 # Every target sets up what it needs by itself. ARGS go to the command: make test ARGS="-k budget"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve baseline test lint bench soak lock clean
+.PHONY: help demo serve baseline test lint bench soak strings lock clean
 .NOTPARALLEL:
 
 python := .venv/bin/python
@@ -40,6 +40,10 @@ bench: ## Measure, print a table and write build/bench.json
 soak: ## Kill processes and servers for ten minutes, and look at the ledgers (ARGS="--minutes 60 --engine sqlite")
 	@.ci/setup tests
 	@$(python) -m tests.soak $(ARGS)
+
+strings: ## Extract what the viewer says into its catalogue, for translators
+	@.ci/setup tests
+	@$(python) -m tests.strings
 
 lock: ## Lock the versions anew from pyproject.toml (ARGS=--upgrade takes the newest)
 	@.ci/setup

@@ -101,6 +101,7 @@ def test_the_wheel_installs_the_three_packages_and_nothing_else_at_the_top(insta
         r"viewer/py\.typed",
         r"viewer/templates/.+\.html",
         r"viewer/static/.+\.css",
+        r"viewer/locale/tachograph\.pot",
         r"ledger/migrations/env\.py",
         r"ledger/migrations/versions/0001.*\.py",
         r"ledger/migrations/versions/0002.*\.py",

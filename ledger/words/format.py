@@ -77,8 +77,12 @@ def money(micros: int) -> str:
 
 def some(number: int, noun: str, nouns: str | None = None) -> str:
     """The same with small numbers in words: `one evidence repair`, `12 evidence repairs`."""
-    spelled = _NUMBERS[number] if 0 <= number < len(_NUMBERS) else count(number)
-    return f"{spelled} {noun if number == 1 else nouns or noun + 's'}"
+    return f"{spelled(number)} {noun if number == 1 else nouns or noun + 's'}"
+
+
+def spelled(number: int) -> str:
+    """A small number as a word, any other in figures."""
+    return _NUMBERS[number] if 0 <= number < len(_NUMBERS) else count(number)
 
 
 def nth(number: int) -> str:

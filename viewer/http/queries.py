@@ -8,6 +8,7 @@ from starlette.requests import Request
 from harness.errors import InvalidInput
 from harness.ids import check_id
 from ledger.errors import InvalidCursor
+from viewer.words import N_
 
 POSITION_MAX = 2**53 - 1
 
@@ -35,10 +36,10 @@ class Window:
 
 
 WINDOWS = (
-    Window("1h", 1, "within the last hour"),
-    Window("24h", 24, "within 24 hours"),
-    Window("7d", 168, "within 7 days"),
-    Window("all", None, "in all"),
+    Window("1h", 1, N_("within the last hour")),
+    Window("24h", 24, N_("within 24 hours")),
+    Window("7d", 168, N_("within 7 days")),
+    Window("all", None, N_("in all")),
 )
 WINDOW_DEFAULT = "24h"
 

@@ -10,6 +10,7 @@ from ledger.words.text import shorten
 from viewer.present import json_tree
 from viewer.present.shapes import DiffLine, Table, diff, table
 from viewer.present.text import WINDOW_SIZE_BYTES, Window, window
+from viewer.words import gettext as _
 
 PEEK_CHARS_MAX = 96
 SAID_CHARS_MAX = 480
@@ -43,10 +44,10 @@ def block(key: str, content: ContentView | None, *, asked_for: bool = False, sta
     if content is None:
         return None
     if content.data is None:
-        why = _why_missing(content)
-        return Block(key, missing=f"{why}: {size(content.size_bytes)} of {content.media_type.partition(';')[0]}.")
+        facts = {"size": size(content.size_bytes), "type": content.media_type.partition(";")[0]}
+        return Block(key, missing=_("%(why)s: %(size)s of %(type)s.", why=_why_missing(content), **facts))
     if content.data == b"":
-        return Block(key, missing="Empty.")
+        return Block(key, missing=_("Empty."))
     size_max = json_tree.SIZE_MAX_BYTES if asked_for else PEEK_TREE_SIZE_BYTES
     if "json" in content.media_type and start == 0 and len(content.data) <= size_max:
         tree = json_tree.parse(content.data, nodes_max=json_tree.NODES_MAX if asked_for else PEEK_NODES_MAX)
@@ -60,16 +61,21 @@ def block(key: str, content: ContentView | None, *, asked_for: bool = False, sta
 def _why_missing(content: ContentView) -> str:
     erasure = content.erasure
     if content.state == "erased" and erasure is not None:
-        by = f" by {erasure.actor}" if erasure.actor else ""
-        return f"Erased{by} on {day_time(erasure.erased_us)} ({plain(erasure.reason)})"
-    return {"erased": "Erased", "damaged": "Damaged"}.get(content.state, "Only its digest was kept")
+        facts = {"who": erasure.actor, "time": day_time(erasure.erased_us), "why": plain(erasure.reason)}
+        if erasure.actor:
+            return _("Erased by %(who)s on %(time)s (%(why)s)", **facts)
+        return _("Erased on %(time)s (%(why)s)", **facts)
+    if content.state == "erased":
+        return _("Erased")
+    return _("Damaged") if content.state == "damaged" else _("Only its digest was kept")
 
 
 def showing(shown: Window) -> str:
     """How much of the whole the window is."""
     if shown.whole:
         return size(shown.size_bytes)
-    return f"Showing bytes {count(shown.start + 1)}–{count(shown.end)} of {count(shown.size_bytes)}"
+    first, last, total = count(shown.start + 1), count(shown.end), count(shown.size_bytes)
+    return _("Showing bytes %(first)s–%(last)s of %(total)s", first=first, last=last, total=total)
 
 
 def said(content: ContentView | None) -> str:
@@ -90,7 +96,7 @@ def reply(content: ContentView | None, chars_max: int = PEEK_CHARS_MAX) -> str:
         return shorten(text, chars_max)
     calls = members["tool_calls"].children if "tool_calls" in members else ()
     names = [child.text for call in calls for child in call.children if child.key == "name"]
-    return shorten(f"calls {', '.join(names)}", chars_max) if names else peek(content, chars_max)
+    return shorten(_("calls %(tools)s", tools=", ".join(names)), chars_max) if names else peek(content, chars_max)
 
 
 def peek(content: ContentView | None, chars_max: int = PEEK_CHARS_MAX) -> str:
@@ -108,7 +114,7 @@ def arguments(tool: ToolInvocation) -> str:
         return ""
     tree = json_tree.parse(tool.input.data)
     values = [(node.kind == "number", _value(node)) for node in tree.children] if tree else []
-    told = [value for _, value in sorted(values, key=lambda value: value[0]) if value]
+    told = [value for _is_number, value in sorted(values, key=lambda value: value[0]) if value]
     return " · ".join(shorten(value, _ARGUMENT_CHARS_MAX) for value in told[:2])
 
 

@@ -9,6 +9,7 @@ from ledger.words.codes import plain
 from ledger.words.format import day_time
 from viewer.erasing.known import Erasure
 from viewer.words import N_
+from viewer.words import gettext as _
 
 REASONS = (
     ("SUBJECT_REQUEST", N_("the person concerned asked for it")),
@@ -51,10 +52,10 @@ def _waiting(erasure: Erasure, owner: str | None) -> Waiting:
     assert facts.asked_us is not None
     assert facts.expires_us is not None
     things = {
-        "RUN": "all contents of a run",
-        "SESSION": "all contents of a session",
-        "DIGEST": "one content",
-        "RETENTION": f"all contents of runs that ended before {day_time(what.before_us or 0)}",
+        "RUN": _("all contents of a run"),
+        "SESSION": _("all contents of a session"),
+        "DIGEST": _("one content"),
+        "RETENTION": _("all contents of runs that ended before %(time)s", time=day_time(what.before_us or 0)),
     }
     about = "/".join(filter(None, (what.session_id, what.run_id, what.digest)))
     return Waiting(

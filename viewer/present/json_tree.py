@@ -7,7 +7,10 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from ledger.words.format import count
 from ledger.words.text import UNSAFE
+from viewer.words import gettext as _
+from viewer.words import ngettext
 
 NODES_MAX = 400
 DEPTH_MAX = 24
@@ -86,14 +89,18 @@ def _node(key: str | None, value: object, depth: int, budget: Iterator[int], ope
         kind, text = _scalar(value)
         return Node(key, kind, text, (), False)
     kind = "array" if isinstance(value, (list, tuple)) and not isinstance(value, _Members) else "object"
-    noun = "item" if kind == "array" else "member"
-    label = f"{len(members):,} {noun}{'' if len(members) == 1 else 's'}"
+    if kind == "array":
+        label = ngettext("%(num)s item", "%(num)s items", len(members))
+    else:
+        label = ngettext("%(num)s member", "%(num)s members", len(members))
     if depth >= DEPTH_MAX:
-        return Node(key, "cut", f"{label}, not shown: nested deeper than {DEPTH_MAX} levels", (), False)
+        cut = _("%(held)s, not shown: nested deeper than %(levels)s levels", held=label, levels=DEPTH_MAX)
+        return Node(key, "cut", cut, (), False)
     children: list[Node] = []
     for name, child in members:
         if next(budget, None) is None:
-            children.append(Node(None, "cut", f"showing {len(children):,} of {label}", (), False))
+            cut = _("showing %(shown)s of %(held)s", shown=count(len(children)), held=label)
+            children.append(Node(None, "cut", cut, (), False))
             break
         children.append(_node(name, child, depth + 1, budget, open_depth))
     return Node(key, kind, label, tuple(children), depth < open_depth)

@@ -7,19 +7,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from ledger.words.codes import plain
-from ledger.words.format import count, day_time, plural, size
+from ledger.words.format import count, day_time, size
 from viewer.audit.history import KINDS, Entry, Kind, Known
 from viewer.present.trace.rows import Paging
 from viewer.site import Site
+from viewer.words import N_, ngettext
+from viewer.words import gettext as _
 
 ROWS_PER_PAGE = 50
 TITLES: Mapping[Kind, str] = {
-    "keys": "Signing keys",
-    "erasures": "Erasures",
-    "retention": "Retention",
-    "restores": "Restores",
-    "tokens": "Tokens",
-    "accesses": "Accesses",
+    "keys": N_("Signing keys"),
+    "erasures": N_("Erasures"),
+    "retention": N_("Retention"),
+    "restores": N_("Restores"),
+    "tokens": N_("Tokens"),
+    "accesses": N_("Accesses"),
 }
 
 
@@ -53,30 +55,31 @@ def listed(known: Mapping[Kind, Known], kind: Kind, skipped: int, site: Site) ->
     shown = entries[skipped : skipped + ROWS_PER_PAGE]
     total = known[kind].count
     last = skipped + len(shown)
-    showing = f"{skipped + 1 if shown else 0}–{last} of {count(total)}"
+    facts = {"first": skipped + 1 if shown else 0, "last": last, "total": count(total), "listed": count(len(entries))}
+    showing = _("%(first)s–%(last)s of %(total)s", **facts)
     if last == len(entries) < total:
-        showing += f"; the {count(len(entries))} newest are listed"
+        showing = _("%(first)s–%(last)s of %(total)s; the %(listed)s newest are listed", **facts)
     paging = Paging(
         showing if shown else "",
         site.audit(list=kind, skip=max(0, skipped - ROWS_PER_PAGE) or None) if skipped else None,
         site.audit(list=kind, skip=last) if last < len(entries) else None,
     )
-    tabs = [(TITLES[each], site.audit(list=each), known[each].count, each == kind) for each in KINDS]
+    tabs = [(_(TITLES[each]), site.audit(list=each), known[each].count, each == kind) for each in KINDS]
     return Listed(kind, [_row(entry) for entry in shown], paging, tabs)
 
 
 def _row(entry: Entry) -> Row:
     facts = entry.facts
     what = {
-        "key.created": "created",
-        "key.rotated": "rotated",
-        "key.revoked": "revoked",
-        "erasure.requested": f"asked to erase {plain(str(facts.get('scope')))}",
-        "erasure.decided": f"erase {plain(str(facts.get('scope')))}",
-        "retention.decided": "retention",
-        "ledger.restored": "restored",
-        "token.created": "made",
-        "token.revoked": "revoked",
+        "key.created": _("created"),
+        "key.rotated": _("rotated"),
+        "key.revoked": _("revoked"),
+        "erasure.requested": _("asked to erase %(scope)s", scope=plain(str(facts.get("scope")))),
+        "erasure.decided": _("erase %(scope)s", scope=plain(str(facts.get("scope")))),
+        "retention.decided": _("retention"),
+        "ledger.restored": _("restored"),
+        "token.created": _("made"),
+        "token.revoked": _("revoked"),
         "access.recorded": plain(str(facts.get("action"))),
     }.get(entry.type, entry.type)
     return Row(entry.seq, entry.at_us, what, _about(facts), "; ".join(_told(entry)), entry.actor or "")
@@ -93,23 +96,23 @@ def _about(facts: Mapping[str, Any]) -> str:
 def _told(entry: Entry) -> Iterator[str]:
     facts = entry.facts
     if facts.get("replaced_key_id"):
-        yield f"in place of {facts['replaced_key_id']}"
+        yield _("in place of %(key)s", key=facts["replaced_key_id"])
     if facts.get("fingerprint"):
         yield f"SHA-256 {facts['fingerprint']}"
     if "allowed" in facts:
-        yield "allowed" if facts["allowed"] else "refused"
+        yield _("allowed") if facts["allowed"] else _("refused")
     if facts.get("grants"):
-        yield f"for {plain(str(facts['grants']))}"
+        yield _("for %(rights)s", rights=plain(str(facts["grants"])))
     if facts.get("expires_us") is not None:
-        yield f"until {day_time(facts['expires_us'])}"
+        yield _("until %(time)s", time=day_time(facts["expires_us"]))
     if facts.get("before_us") is not None:
-        yield f"of runs that ended before {day_time(facts['before_us'])}"
+        yield _("of runs that ended before %(time)s", time=day_time(facts["before_us"]))
     if facts.get("reason"):
         yield plain(str(facts["reason"]))
     if facts.get("event_count") is not None:
-        yield f"with {plural(facts['event_count'], 'event')}"
+        yield ngettext("with %(num)s event", "with %(num)s events", facts["event_count"])
     if facts.get("backup_us") is not None:
-        yield f"from a backup of {day_time(facts['backup_us'])}"
+        yield _("from a backup of %(time)s", time=day_time(facts["backup_us"]))
     if "erasure_id" in facts:
         yield _finished(entry)
 
@@ -117,9 +120,15 @@ def _told(entry: Entry) -> Iterator[str]:
 def _finished(entry: Entry) -> str:
     done = entry.finished
     if done is None or entry.finished_us is None:
-        return "not finished"
-    what = (
-        f"{plural(done['content_count'], 'content')} of {plural(done['run_count'], 'run')}, {size(done['size_bytes'])}"
+        return _("not finished")
+    contents = ngettext("%(num)s content", "%(num)s contents", done["content_count"])
+    runs = ngettext("%(num)s run", "%(num)s runs", done["run_count"])
+    stages = {"ROWS": _("the tables"), "LOG": _("the tables and the log"), "FILE": _("the whole file")}
+    return _(
+        "finished %(time)s: %(contents)s of %(runs)s, %(size)s, gone from %(place)s",
+        time=day_time(entry.finished_us),
+        contents=contents,
+        runs=runs,
+        size=size(done["size_bytes"]),
+        place=stages.get(done["stage"], "?"),
     )
-    stage = {"ROWS": "the tables", "LOG": "the tables and the log", "FILE": "the whole file"}.get(done["stage"], "?")
-    return f"finished {day_time(entry.finished_us)}: {what}, gone from {stage}"

@@ -13,10 +13,12 @@ from ledger.audit.signing.receipts import Receipt
 from ledger.audit.signing.stored import StoredCheckpoint
 from ledger.verifying import VerifyReport, telling
 from ledger.words.codes import plain
-from ledger.words.format import duration, plural
+from ledger.words.format import count, duration
 from viewer.audit.verification import UnderWay, Verified
 from viewer.present.audit.proof_path import ProofPath, proof_path
 from viewer.site import Site
+from viewer.words import gettext as _
+from viewer.words import ngettext
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,22 +52,36 @@ def audit_page(ledger_id: str, checkpoint: StoredCheckpoint | None, event_count:
             None,
             "",
             (),
-            "Nothing was ever signed",
+            _("Nothing was ever signed"),
             "warn",
-            f"Nothing outside the ledger vouches for its {plural(event_count, 'event')}.",
+            ngettext(
+                "Nothing outside the ledger vouches for its %(num)s event.",
+                "Nothing outside the ledger vouches for its %(num)s events.",
+                event_count,
+            ),
         )
     age_us = now_us - checkpoint.created_us
-    when = f"{duration(age_us)} ago" if age_us >= 1_000_000 else "just now"
+    when = _("%(time)s ago", time=duration(age_us)) if age_us >= 1_000_000 else _("just now")
     if event_count < checkpoint.size:
-        headline, tone = "The log is shorter than what was signed", "bad"
-        tail = f"There are {plural(event_count, 'event')}, and {plural(checkpoint.size, 'event')} were signed."
+        headline, tone = _("The log is shorter than what was signed"), "bad"
+        tail = ngettext(
+            "There is %(num)s event, and %(signed)s were signed.",
+            "There are %(num)s events, and %(signed)s were signed.",
+            event_count,
+            signed=count(checkpoint.size),
+        )
     else:
         beyond = event_count - checkpoint.size
-        headline = f"{plural(checkpoint.size, 'event')} signed {when}"
-        tone = "quiet" if beyond else "good"
-        tail = (
-            f"{plural(beyond, 'event')} came since, for which nothing vouches yet." if beyond else "Nothing came since."
+        headline = ngettext(
+            "%(num)s event signed %(when)s", "%(num)s events signed %(when)s", checkpoint.size, when=when
         )
+        tone = "quiet" if beyond else "good"
+        tail = ngettext(
+            "%(num)s event came since, for which nothing vouches yet.",
+            "%(num)s events came since, for which nothing vouches yet.",
+            beyond,
+        )
+        tail = tail if beyond else _("Nothing came since.")
     return AuditPage(
         ledger_id, event_count, checkpoint, checkpoint.root.hex(), signatures_of(checkpoint.note), headline, tone, tail
     )

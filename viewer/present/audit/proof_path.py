@@ -9,6 +9,7 @@ from typing import Literal
 from ledger.audit.notes.proofs import InclusionProof
 from ledger.audit.tree.merkle import leaf_hash, node_hash
 from ledger.words.format import count
+from viewer.words import gettext as _
 
 STEP_HEIGHT = 58
 NODE_HEIGHT = 30
@@ -72,4 +73,6 @@ def _ranges(index: int, size: int) -> list[tuple[int, int]]:
 
 
 def _events(begin: int, end: int) -> str:
-    return f"event {count(begin + 1)}" if end - begin == 1 else f"events {count(begin + 1)}–{count(end)}"
+    if end - begin == 1:
+        return _("event %(seq)s", seq=count(begin + 1))
+    return _("events %(first)s–%(last)s", first=count(begin + 1), last=count(end))

@@ -9,7 +9,7 @@ from functools import partial
 from ledger.audit.comparing.comparing import Comparison, Delta, Difference
 from ledger.records import RunTrace
 from ledger.words.codes import amount, resource
-from ledger.words.format import count, duration, plural
+from ledger.words.format import count, duration
 from ledger.words.text import shorten
 from viewer.present.compare.links import CompareLinks
 from viewer.present.compare.rows import ROWS_PER_PAGE, SHOWN, VALUE_CHARS_MAX, Row, Shown, rows_of
@@ -17,9 +17,15 @@ from viewer.present.compare.verdict import change, sentences
 from viewer.present.sentence import Part
 from viewer.present.trace.rows import Paging
 from viewer.present.trace.verdict import TONES
+from viewer.words import N_, ngettext
+from viewer.words import gettext as _
 
 QUESTION_CHARS_MAX = 160
-_NAMES: dict[Shown, str] = {"folded": "Alike ones folded", "differences": "Differences only", "all": "Everything"}
+_NAMES: dict[Shown, str] = {
+    "folded": N_("Alike ones folded"),
+    "differences": N_("Differences only"),
+    "all": N_("Everything"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +77,7 @@ def compare_page(found: Comparison, links: CompareLinks) -> ComparePage:
         links=links,
         runs=(_head("A", found.a, links, links.a), _head("B", found.b, links, links.b)),
         tone="good" if found.is_same else "warn",
-        label="Alike" if found.is_same else "Different",
+        label=_("Alike") if found.is_same else _("Different"),
         verdict=sentences(found),
         figures=list(_figures(found)),
         differences=[
@@ -81,20 +87,25 @@ def compare_page(found: Comparison, links: CompareLinks) -> ComparePage:
         tally=tally_of(found),
         rows=shown,
         paging=_paging(len(rows), len(shown), links),
-        filters=[(_NAMES[each], links.showing(each), each == links.shown) for each in SHOWN],
+        filters=[(_(_NAMES[each]), links.showing(each), each == links.shown) for each in SHOWN],
     )
 
 
 def tally_of(found: Comparison) -> str:
     """How many boundaries are alike, and how many are not."""
-    alike = plural(found.count("same"), "boundary", "boundaries")
-    others = f"{count(found.count('only_a'))} only in A, {count(found.count('only_b'))} only in B"
-    return f"{alike} alike, {count(found.count('different'))} different, {others}"
+    return ngettext(
+        "%(num)s boundary alike, %(different)s different, %(a)s only in A, %(b)s only in B",
+        "%(num)s boundaries alike, %(different)s different, %(a)s only in A, %(b)s only in B",
+        found.count("same"),
+        different=count(found.count("different")),
+        a=count(found.count("only_a")),
+        b=count(found.count("only_b")),
+    )
 
 
 def _head(letter: str, trace: RunTrace, links: CompareLinks, keys: tuple[str, str]) -> RunHead:
     summary = trace.run.summary
-    question = shorten(summary.query or "", QUESTION_CHARS_MAX) or "The question is not kept"
+    question = shorten(summary.query or "", QUESTION_CHARS_MAX) or _("The question is not kept")
     return RunHead(letter, trace, question, TONES.get(summary.status, "bad"), links.site.run(*keys))
 
 
@@ -102,7 +113,7 @@ def _figures(found: Comparison) -> Iterator[Figure]:
     elapsed = found.elapsed_us
     is_known = elapsed.a is not None and elapsed.b is not None
     difference = _signed(change(elapsed), duration) if is_known else "–"
-    yield Figure("Time", _lasted(elapsed.a), _lasted(elapsed.b), difference)
+    yield Figure(_("Time"), _lasted(elapsed.a), _lasted(elapsed.b), difference)
     a, b = found.a.run, found.b.run
     for delta in found.usage:
         is_priced = delta.name == "cost_micros"
@@ -115,8 +126,8 @@ def _figures(found: Comparison) -> Iterator[Figure]:
             name, _used(delta, delta.a), _used(delta, delta.b), _signed(change(delta), partial(amount, delta.name))
         )
     for what, of_a, of_b in (
-        ("Attempts whose tokens are unknown", a.usage_unknown_count, b.usage_unknown_count),
-        ("Attempts whose cost is unknown", a.cost_unknown_count, b.cost_unknown_count),
+        (_("Attempts whose tokens are unknown"), a.usage_unknown_count, b.usage_unknown_count),
+        (_("Attempts whose cost is unknown"), a.cost_unknown_count, b.cost_unknown_count),
     ):
         if of_a or of_b:
             yield Figure(what, count(of_a), count(of_b), _signed(of_b - of_a, count))
@@ -127,11 +138,11 @@ def _lasted(us: int | None) -> str:
 
 
 def _used(delta: Delta, used: int | None) -> str:
-    return "none" if used is None else amount(delta.name, used)
+    return _("none") if used is None else amount(delta.name, used)
 
 
 def _cost(micros: int | None, currency: str | None) -> str:
-    return "none" if micros is None else f"{amount('cost_micros', micros)} {currency or ''}".rstrip()
+    return _("none") if micros is None else f"{amount('cost_micros', micros)} {currency or ''}".rstrip()
 
 
 def _signed(number: int, say: Callable[[int], str]) -> str:
@@ -141,6 +152,10 @@ def _signed(number: int, say: Callable[[int], str]) -> str:
 def _paging(row_count: int, shown_count: int, links: CompareLinks) -> Paging:
     first = links.skipped + 1 if shown_count else 0
     last = links.skipped + shown_count
-    showing = plural(row_count, "row") if shown_count == row_count else f"{first}–{last} of {plural(row_count, 'row')}"
+    if shown_count == row_count:
+        showing = ngettext("%(num)s row", "%(num)s rows", row_count)
+    else:
+        part = {"first": first, "last": last}
+        showing = ngettext("%(first)s–%(last)s of %(num)s row", "%(first)s–%(last)s of %(num)s rows", row_count, **part)
     earlier = links.rows_from(max(0, links.skipped - ROWS_PER_PAGE)) if links.skipped else None
     return Paging(showing, earlier, links.rows_from(last) if last < row_count else None)

@@ -6,31 +6,35 @@ from collections.abc import Iterator, Sequence
 
 from ledger.audit.comparing.comparing import Comparison, Delta, Difference, Entry
 from ledger.words.codes import amount, noun
-from ledger.words.format import duration, money, plural
+from ledger.words.format import count, duration, money
 from ledger.words.text import shorten
-from viewer.present.sentence import Part, Sentence
+from viewer.present.sentence import Part, Sentence, sentence
+from viewer.words import N_, found_for, ngettext
+from viewer.words import gettext as _
 
 FIGURES_TOLD = ("total_tokens", "cost_micros")
 """What the verdict tells of usage; the table has the rest."""
 _CONTENTS = ("input", "output", "question")
 _VALUE_CHARS_MAX = 80
-_SIDES = {"only_a": "only the first run has it", "only_b": "only the second run has it"}
+_SIDES = {"only_a": N_("only the first run has it."), "only_b": N_("only the second run has it.")}
 
 
 def sentences(found: Comparison) -> tuple[Part, ...]:
     """The comparison in one breath."""
     said: list[Sentence] = [_course(found), _figures(found)]
     if found.unknown_count:
-        contents = plural(found.unknown_count, "content")
-        said.append(
-            [f"Of {contents} it cannot be told: of the same size, and not kept, erased or damaged on one side."]
+        unknown = ngettext(
+            "Of %(num)s content it cannot be told: of the same size, and not kept, erased or damaged on one side.",
+            "Of %(num)s contents it cannot be told: of the same size, and not kept, erased or damaged on one side.",
+            found.unknown_count,
         )
+        said.append([unknown])
     if not found.is_longest:
-        said.append(["They differ so much that more may be in common than was laid side by side."])
+        said.append([_("They differ so much that more may be in common than was laid side by side.")])
     parts: list[Part] = []
-    for sentence in filter(None, said):
+    for each_sentence in filter(None, said):
         parts.append(Part(" ")) if parts else None
-        parts.extend(Part(each) if isinstance(each, str) else each for each in sentence)
+        parts.extend(Part(each) if isinstance(each, str) else each for each in each_sentence)
     return tuple(parts)
 
 
@@ -41,31 +45,35 @@ def parting(found: Comparison) -> Entry | None:
 
 def _course(found: Comparison) -> Sentence:
     if _keys(found, "a") == _keys(found, "b"):
-        return ["Both are the same run."]
+        return [_("Both are the same run.")]
     entry = parting(found)
     if entry is not None:
-        return ["They part at ", Part(_title(entry), code=True), ": ", *_how(entry)]
+        return sentence(_("They part at %(place)s: %(how)s"), place=Part(_title(entry), code=True), how=_how(entry))
     changed = [entry for entry in found.entries if _content_differences(entry)]
     if changed:
-        where = plural(len(changed), "boundary", "boundaries")
-        what = " and ".join(each.what for each in _content_differences(changed[0]))
-        return [
-            f"Same course, with other contents at {where}; first the {what} of ",
-            Part(_title(changed[0]), code=True),
-            ".",
-        ]
+        what = _(" and ").join(each.what for each in _content_differences(changed[0]))
+        course = found_for(
+            "Same course, with other contents at %(num)s boundary; first the %(what)s of %(place)s.",
+            "Same course, with other contents at %(num)s boundaries; first the %(what)s of %(place)s.",
+            len(changed),
+        )
+        return sentence(course, num=count(len(changed)), what=what, place=Part(_title(changed[0]), code=True))
     if found.differences:
         told = [each.what for each in found.differences]
-        more = f" and {len(told) - 3} more" if len(told) > 3 else ""
-        return ["Same course; the runs differ in ", Part(", ".join(told[:3])), f"{more}."]
-    return ["Same course."]
+        first = ", ".join(told[:3])
+        if len(told) > 3:
+            more = count(len(told) - 3)
+            return [_("Same course; the runs differ in %(things)s and %(number)s more.", things=first, number=more)]
+        return [_("Same course; the runs differ in %(things)s.", things=first)]
+    return [_("Same course.")]
 
 
 def _how(entry: Entry) -> Sentence:
     if entry.sign in _SIDES:
-        return [f"{_SIDES[entry.sign]}."]
+        return [_(_SIDES[entry.sign])]
     each = _partings(entry)[0]
-    return [f"{each.what} ", _value(each.a), " in the first run, ", _value(each.b), " in the second."]
+    said = _("%(what)s %(a)s in the first run, %(b)s in the second.")
+    return sentence(said, what=each.what, a=_value(each.a), b=_value(each.b))
 
 
 def _value(text: str) -> Part:
@@ -98,25 +106,27 @@ def _keys(found: Comparison, side: str) -> tuple[str, str]:
 
 def _figures(found: Comparison) -> Sentence:
     told = list(_changes(found))
-    return [f"The second {' and '.join(told)}."] if told else []
+    return [_("The second %(did)s.", did=_(" and ").join(told))] if told else []
 
 
 def _changes(found: Comparison) -> Iterator[str]:
     elapsed = found.elapsed_us
     if elapsed.a is not None and elapsed.b is not None and elapsed.a != elapsed.b:
-        yield f"took {duration(abs(elapsed.b - elapsed.a))} {'longer' if elapsed.b > elapsed.a else 'less'}"
+        longer, shorter = _("took %(time)s longer"), _("took %(time)s less")
+        yield (longer if elapsed.b > elapsed.a else shorter) % {"time": duration(abs(elapsed.b - elapsed.a))}
     by_name = {delta.name: delta for delta in found.usage}
     for name in FIGURES_TOLD:
         delta = by_name.get(name)
         if delta is not None and change(delta):
-            fewer = "less" if name == "cost_micros" else "fewer"
-            yield f"used {_used(name, delta, found)} {'more' if change(delta) > 0 else fewer}"
+            more = _("used %(amount)s more")
+            less = _("used %(amount)s less") if name == "cost_micros" else _("used %(amount)s fewer")
+            yield (more if change(delta) > 0 else less) % {"amount": _used(name, delta, found)}
 
 
 def _used(name: str, delta: Delta, found: Comparison) -> str:
     number = abs(change(delta))
     if name == "cost_micros":
-        return f"{money(number)} {found.b.run.currency or found.a.run.currency or 'of cost'}"
+        return f"{money(number)} {found.b.run.currency or found.a.run.currency or _('of cost')}"
     return f"{amount(name, number)} {noun(name).removeprefix('total ')}"
 
 

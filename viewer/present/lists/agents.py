@@ -5,18 +5,21 @@ from dataclasses import dataclass
 
 from ledger.lists import AgentTally, Spend, Tallies
 from ledger.words.codes import amount, plain, resource
-from ledger.words.format import count, money, plural
+from ledger.words.format import count, money
 from viewer.present.trace.verdict import TONES
+from viewer.words import N_, ngettext
+from viewer.words import gettext as _
 
 _FAILURES = ("FAILED", "TIMED_OUT", "BUDGET_EXHAUSTED")
-_WORDS = {"SUCCESS": "succeeded", "BUDGET_EXHAUSTED": "out of budget"}
-_ORDER = ("SUCCESS", "RUNNING", "CANCELLED", *_FAILURES)
-_REFUSALS = {
-    "budget_exhausted": ("run out of budget", "runs out of budget"),
-    "calls_denied": ("call denied", "calls denied"),
-    "scopes_exhausted": ("scope exhausted", "scopes exhausted"),
-    "limits_passed": ("observed limit passed", "observed limits passed"),
+_WORDS = {
+    "SUCCESS": N_("%(number)s succeeded"),
+    "RUNNING": N_("%(number)s running"),
+    "CANCELLED": N_("%(number)s cancelled"),
+    "FAILED": N_("%(number)s failed"),
+    "TIMED_OUT": N_("%(number)s timed out"),
+    "BUDGET_EXHAUSTED": N_("%(number)s out of budget"),
 }
+_ORDER = ("SUCCESS", "RUNNING", "CANCELLED", *_FAILURES)
 SPENDS_SHOWN = 4
 
 
@@ -69,14 +72,17 @@ def summary(tallies: Tallies, window: str) -> str:
         for status, number in tally.by_status.items():
             totals[status] = totals.get(status, 0) + number
     if not tallies.run_count:
-        return f"No run was started {window}."
+        return _("No run was started %(window)s.", window=_(window))
     running = totals.pop("RUNNING", 0)
     ended = [_outcome(status, totals[status]) for status in _ORDER if totals.get(status)]
-    sentences = [f"{plural(running, 'run')} running now." if running else "Nothing is running now."]
+    sentences = [ngettext("%(num)s run running now.", "%(num)s runs running now.", running)]
+    if not running:
+        sentences = [_("Nothing is running now.")]
     if ended:
-        sentences.append(f"{window.capitalize()}: {', '.join(ended)}.")
+        when = _(window)
+        sentences.append(_("%(when)s: %(runs)s.", when=when[:1].upper() + when[1:], runs=", ".join(ended)))
     if tallies.is_cut:
-        sentences.append(f"Only the newest {count(tallies.run_count)} are added up.")
+        sentences.append(_("Only the newest %(number)s are added up.", number=count(tallies.run_count)))
     return " ".join(sentences)
 
 
@@ -84,7 +90,7 @@ def _row(tally: AgentTally) -> AgentRow:
     version = f"@{tally.agent_version}" if tally.agent_version else ""
     return AgentRow(
         tally=tally,
-        name=f"{tally.agent}{version}" if tally.agent else "agent not named",
+        name=f"{tally.agent}{version}" if tally.agent else _("agent not named"),
         shares=_shares(tally),
         running=tally.by_status.get("RUNNING", 0),
         failed=sum(tally.by_status.get(status, 0) for status in _FAILURES),
@@ -107,17 +113,25 @@ def _shares(tally: AgentTally) -> tuple[Share, ...]:
 
 
 def _outcome(status: str, number: int) -> str:
-    return f"{count(number)} {_WORDS.get(status, plain(status))}"
+    if status in _WORDS:
+        return _(_WORDS[status], number=count(number))
+    return f"{count(number)} {plain(status)}"
 
 
 def _refusals(tally: AgentTally) -> Iterable[str]:
     if tally.degraded:
-        yield f"{count(tally.degraded)} degraded"
-    for key, (one, many) in _REFUSALS.items():
-        if number := tally.refusals.get(key, 0):
-            yield plural(number, one, many)
-    if tally.hidden_retries:
-        yield plural(tally.hidden_retries, "hidden request")
+        yield _("%(number)s degraded", number=count(tally.degraded))
+    refused = tally.refusals
+    if number := refused.get("budget_exhausted", 0):
+        yield ngettext("%(num)s run out of budget", "%(num)s runs out of budget", number)
+    if number := refused.get("calls_denied", 0):
+        yield ngettext("%(num)s call denied", "%(num)s calls denied", number)
+    if number := refused.get("scopes_exhausted", 0):
+        yield ngettext("%(num)s scope exhausted", "%(num)s scopes exhausted", number)
+    if number := refused.get("limits_passed", 0):
+        yield ngettext("%(num)s observed limit passed", "%(num)s observed limits passed", number)
+    if number := tally.hidden_retries:
+        yield ngettext("%(num)s hidden request", "%(num)s hidden requests", number)
 
 
 def _spend(spend: Spend) -> SpendRow:

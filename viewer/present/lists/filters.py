@@ -8,27 +8,29 @@ from ledger.lists import RunValues
 from ledger.run_filter import FEEDBACKS, STATUSES
 from ledger.words.codes import plain
 from viewer.present.trace.verdict import pill
+from viewer.words import N_
+from viewer.words import gettext as _
 
 Query = Sequence[tuple[str, str]]
 """Parameters of an address, in their order."""
 
 NAMES = {
-    "status": "outcome",
-    "text": "text",
-    "agent": "agent",
-    "agentVersion": "version",
-    "agentFlow": "flow",
-    "actor": "for",
-    "environment": "environment",
-    "label": "label",
-    "tool": "tool",
-    "reason": "reason",
-    "feedback": "feedback",
-    "degraded": "degraded",
-    "from": "from",
-    "to": "until",
-    "sessionId": "session",
-    "sessionPrefix": "sessions that begin with",
+    "status": N_("outcome"),
+    "text": N_("text"),
+    "agent": N_("agent"),
+    "agentVersion": N_("version"),
+    "agentFlow": N_("flow"),
+    "actor": N_("for"),
+    "environment": N_("environment"),
+    "label": N_("label"),
+    "tool": N_("tool"),
+    "reason": N_("reason"),
+    "feedback": N_("feedback"),
+    "degraded": N_("degraded"),
+    "from": N_("from"),
+    "to": N_("until"),
+    "sessionId": N_("session"),
+    "sessionPrefix": N_("sessions that begin with"),
 }
 """Every condition, in the words of the page."""
 _CHOICES = {
@@ -87,7 +89,7 @@ class FilterForm:
     @property
     def is_open(self) -> bool:
         """Whether anything is set that the search in the page's head does not show."""
-        return any(chip.name != NAMES["text"] for chip in self.chips)
+        return any(chip.name != _(NAMES["text"]) for chip in self.chips)
 
 
 def filter_form(query: Query, values: RunValues, address: Callable[[str], str]) -> FilterForm:
@@ -98,10 +100,12 @@ def filter_form(query: Query, values: RunValues, address: Callable[[str], str]) 
         fields=(
             *(_field(key, given, getattr(values, name)) for key, name in _CHOICES.items()),
             _field("feedback", given, FEEDBACKS, name_of=plain),
-            _field("degraded", given, ("true", "false"), name_of={"true": "degraded", "false": "not degraded"}.get),
-            _written("label", given, "name=value"),
-            _written("from", given, "2026-11-30 or 2026-11-30T09:00Z"),
-            _written("to", given, "the same"),
+            _field(
+                "degraded", given, ("true", "false"), name_of={"true": _("degraded"), "false": _("not degraded")}.get
+            ),
+            _written("label", given, _("name=value")),
+            _written("from", given, _("2026-11-30 or 2026-11-30T09:00Z")),
+            _written("to", given, _("the same")),
         ),
         chips=tuple(_chip(position, given, address) for position in range(len(given))),
         clear=address(""),
@@ -121,11 +125,15 @@ def _field(
     # What the address asks for is offered too, though no recent run has it.
     values = [*offered, *([value] if value and value not in offered else [])]
     choices = tuple(Choice(each, name_of(each) or each, each == value) for each in values)
-    return Field(key, NAMES[key].capitalize(), value, choices)
+    return Field(key, _titled(_(NAMES[key])), value, choices)
 
 
 def _written(key: str, given: Query, hint: str) -> Field:
-    return Field(key, NAMES[key].capitalize(), _value(key, given), (), hint)
+    return Field(key, _titled(_(NAMES[key])), _value(key, given), (), hint)
+
+
+def _titled(name: str) -> str:
+    return name[:1].upper() + name[1:]
 
 
 def _value(key: str, given: Query) -> str:
@@ -136,4 +144,4 @@ def _chip(position: int, given: Query, address: Callable[[str], str]) -> Chip:
     key, value = given[position]
     shown = {"status": pill, "feedback": plain}.get(key, str)(value)
     rest = [each for place, each in enumerate(given) if place != position]
-    return Chip(NAMES[key], shown, address(urlencode(rest)))
+    return Chip(_(NAMES[key]), shown, address(urlencode(rest)))

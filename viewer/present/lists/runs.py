@@ -8,19 +8,20 @@ from ledger.words.codes import plain
 from ledger.words.format import count, duration, money
 from ledger.words.text import shorten
 from viewer.present.trace.verdict import TONES, pill
+from viewer.words import N_
+from viewer.words import gettext as _
 
 QUESTION_CHARS_MAX = 200
 ANSWER_CHARS_MAX = 200
-UNKNOWN = "unknown"
 
 _ATTENTION: dict[AttentionReason, str] = {
-    "running_long": "has used more than half of its time and is still running",
-    "harness_lost": "its process died",
-    "failed": "failed",
-    "budget_exhausted": "ran out of its budget",
-    "timed_out": "ran out of time",
-    "hidden_retries": "a client in it retried on its own",
-    "degraded": "answered, but degraded",
+    "running_long": N_("has used more than half of its time and is still running"),
+    "harness_lost": N_("its process died"),
+    "failed": N_("failed"),
+    "budget_exhausted": N_("ran out of its budget"),
+    "timed_out": N_("ran out of time"),
+    "hidden_retries": N_("a client in it retried on its own"),
+    "degraded": N_("answered, but degraded"),
 }
 
 
@@ -64,7 +65,7 @@ def run_row(line: RunLine) -> RunRow:
     tone = "warn" if is_suspect and line.status == "SUCCESS" else TONES.get(line.status, "bad")
     return RunRow(
         line=line,
-        question=shorten(line.query or "", QUESTION_CHARS_MAX) or "The question is not kept",
+        question=shorten(line.query or "", QUESTION_CHARS_MAX) or _("The question is not kept"),
         answer=shorten(line.answer_preview or "", ANSWER_CHARS_MAX),
         pill=pill(line.status),
         tone=tone,
@@ -73,15 +74,15 @@ def run_row(line: RunLine) -> RunRow:
         tokens=_tokens(line),
         cost=_cost(line),
         lasted="" if line.elapsed_us is None else duration(line.elapsed_us),
-        judged={True: "useful", False: "not useful", None: ""}[line.useful],
-        proof="checkpointed" if line.is_checkpointed else "not checkpointed",
+        judged={True: _("useful"), False: _("not useful"), None: ""}[line.useful],
+        proof=_("checkpointed") if line.is_checkpointed else _("not checkpointed"),
         labels=tuple(f"{name}: {value}" for name, value in line.labels.items()),
     )
 
 
 def attention_rows(found: Iterable[Attention]) -> list[AttentionRow]:
     """The most urgent first, as they were ranked."""
-    return [AttentionRow(run_row(each.run), _ATTENTION[each.reason]) for each in found]
+    return [AttentionRow(run_row(each.run), _(_ATTENTION[each.reason])) for each in found]
 
 
 def _reason(line: RunLine) -> str:
@@ -96,11 +97,11 @@ def _agent(agent: str | None, version: str | None) -> str:
 def _tokens(line: RunLine) -> str:
     known = [each for each in (line.input_tokens, line.output_tokens) if each is not None]
     if not known:
-        return UNKNOWN if line.usage_unknown_count else ""
+        return _("unknown") if line.usage_unknown_count else ""
     return f"{'≥ ' if line.usage_unknown_count else ''}{count(sum(known))}"
 
 
 def _cost(line: RunLine) -> str:
     if line.cost_micros is None:
-        return UNKNOWN if line.cost_unknown_count else ""
+        return _("unknown") if line.cost_unknown_count else ""
     return f"{'≥ ' if line.cost_unknown_count else ''}{money(line.cost_micros)} {line.currency or ''}".rstrip()

@@ -26,6 +26,7 @@ from viewer.present.timeline.scopes import Scope
 from viewer.present.timeline.spans import Kind, Span, State
 from viewer.present.timeline.ticks import Tick, ticks
 from viewer.present.timeline.window import Stretch, whole_of
+from viewer.words import gettext as _
 
 ROWS_MAX = 160
 GROUPS_MAX = 60
@@ -191,7 +192,7 @@ def _rows(gathered: Gathered, scale: Scale, single: Single | None, dim_after_us:
 def _row(span: Span, scale: Scale, dim_after_us: int | None) -> Row:
     bar = bar_of(scale, span.start_us, span.end_us, span.kind, span.state)
     return Row(
-        label=f"model · {span.name}" if span.kind == "model" else span.name,
+        label=_("model · %(name)s", name=span.name) if span.kind == "model" else span.name,
         kind=span.kind,
         state=span.state,
         depth=min(indent(span.scope), 3),

@@ -6,10 +6,13 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from ledger.words.format import count
 from viewer.present.timeline.bars import Bar, bars_of
 from viewer.present.timeline.scale import Scale
 from viewer.present.timeline.spans import Kind, Span, State
 from viewer.present.timeline.window import Stretch
+from viewer.words import N_
+from viewer.words import gettext as _
 
 Single = Callable[[int], Stretch | None]
 """From a moment to the window that begins there and has no more rows than are drawn singly."""
@@ -30,6 +33,14 @@ class Lane:
     window: Stretch | None
 
 
+_LABELS: dict[Kind, str] = {
+    "model": N_("%(number)s × model"),
+    "tool": N_("%(number)s × tool"),
+    "guard": N_("%(number)s × guard"),
+    "wait": N_("%(number)s × wait"),
+}
+
+
 def lanes_of(spans: Sequence[Span], scale: Scale, single: Single) -> Iterator[Lane]:
     """Models, tools, guards and waits, each kind that occurs as one lane."""
     kinds: tuple[Kind, ...] = ("model", "tool", "guard", "wait")
@@ -39,7 +50,7 @@ def lanes_of(spans: Sequence[Span], scale: Scale, single: Single) -> Iterator[La
             continue
         start_us = same[0].start_us
         yield Lane(
-            label=f"{sum(span.count for span in same):,} × {kind}",
+            label=_(_LABELS[kind], number=count(sum(span.count for span in same))),
             kind=kind,
             state="failed" if any(span.state == "failed" for span in same) else same[0].state,
             bars=bars_of(scale, same),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ledger.words.format import duration
 from viewer.present.timeline.scale import FOLD_WIDTH, Scale
+from viewer.words import gettext as _
 
 NEAR_SHARE = 1.1
 """Of the run's length; a deadline up to here is drawn, one farther off is only pointed to."""
@@ -43,7 +44,7 @@ def breaks(scale: Scale) -> tuple[Break, ...]:
         x = round(scale.x(fold.start_us), 2)
         has_room = x - labelled_x >= LABEL_APART
         labelled_x = x if has_room else labelled_x
-        label = f"{duration(fold.length_us)} idle" if has_room else ""
+        label = _("%(time)s idle", time=duration(fold.length_us)) if has_room else ""
         found.append(Break(x, FOLD_WIDTH, fold.length_us, fold.start_us, label))
     return tuple(found)
 

@@ -13,6 +13,7 @@ from ledger.records import RecordedEvent
 from ledger.words.codes import amount, counted, used_of
 from ledger.words.format import duration
 from ledger.words.places import Place, place
+from viewer.words import gettext as _
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,21 +44,25 @@ class Scope:
         """Its limits with what was used of them, the one that ran out first."""
         told = []
         if self.exhausted is not None:
-            told.append(f"exhausted · {used_of(*self.exhausted)}")
+            told.append(_("exhausted · %(used)s", used=used_of(*self.exhausted)))
         ran_out = self.exhausted[0] if self.exhausted is not None else None
         told += [self._limit(key, limit) for key, limit in self.limits.items() if key != ran_out]
         if self.timeout_us is not None and ran_out != "deadline_us":
-            told.append(f"at most {duration(self.timeout_us)}")
+            told.append(_("at most %(limit)s", limit=duration(self.timeout_us)))
         return " · ".join(told)
 
     def _limit(self, key: str, limit: int) -> str:
         resource = key.removeprefix(OBSERVED)
-        observed = " (only observed)" if key != resource else ""
+        words = self._enforced(resource, limit)
+        return _("%(limit)s (only observed)", limit=words) if key != resource else words
+
+    def _enforced(self, resource: str, limit: int) -> str:
         if resource == "repeated_calls":
-            return f"at most {limit} times the same call{observed}"
+            return _("at most %(number)s times the same call", number=limit)
         if self.usage is None or resource == "tool_default":
-            return f"at most {counted(resource, limit)}{observed}"
-        return f"{amount(resource, self.usage.get(resource, 0))} of {counted(resource, limit)}{observed}"
+            return _("at most %(limit)s", limit=counted(resource, limit))
+        used = amount(resource, self.usage.get(resource, 0))
+        return _("%(used)s of %(limit)s", used=used, limit=counted(resource, limit))
 
 
 def scopes_of(events: Sequence[RecordedEvent]) -> list[Scope]:

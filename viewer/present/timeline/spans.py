@@ -6,9 +6,11 @@ from typing import Any, Literal
 
 from ledger.records import AgentStep, RecordedEvent, ToolInvocation
 from ledger.words.codes import failure, plain, scope_of, used_of
-from ledger.words.format import count, duration, some
+from ledger.words.format import count, duration, spelled
 from ledger.words.text import shorten
 from viewer.present.content import arguments
+from viewer.words import N_, ngettext
+from viewer.words import gettext as _
 
 Kind = Literal["model", "tool", "guard", "wait"]
 State = Literal["ok", "failed", "running", "abandoned", "late", "refused", "denied", "passed", "wait"]
@@ -31,6 +33,8 @@ class Span:
     end_us: int | None
     """None while it is open, and where nobody knows when it ended."""
     note: str = ""
+    note_before: str = ""
+    """Without that it was abandoned, where that is not its last word."""
     attempt: int = 1
     max_attempts: int = 1
     warnings: tuple[str, ...] = ()
@@ -131,13 +135,17 @@ def _started(event: RecordedEvent, row: Work | None) -> Span:
 
 def told(span: Span) -> Span:
     """With all that is to be said of it, warnings first, and which attempt it was where it was not the only one."""
-    hidden = some(span.hidden_count, "hidden request") if span.hidden_count else ""
+    hidden = ""
+    if number := span.hidden_count:
+        hidden = ngettext("%(num)s hidden request", "%(num)s hidden requests", number, num=spelled(number))
     is_one_of_many = span.max_attempts > 1 and (span.attempt > 1 or span.state != "ok")
-    number = f"attempt {span.attempt} of {span.max_attempts}" if is_one_of_many else ""
-    return replace(span, note=_join(hidden, *span.warnings, number, span.note))
+    attempt = ""
+    if is_one_of_many:
+        attempt = _("attempt %(number)s of %(most)s", number=span.attempt, most=span.max_attempts)
+    return replace(span, note=_join(hidden, *span.warnings, attempt, span.note))
 
 
-def _succeeded(span: Span, event: RecordedEvent, _: Work | None) -> Span:
+def _succeeded(span: Span, event: RecordedEvent, _row: Work | None) -> Span:
     return replace(_ended(span, event), state="ok")
 
 
@@ -145,55 +153,59 @@ def _failed(span: Span, event: RecordedEvent, row: Work | None) -> Span:
     said = row.error.text if row is not None and row.error is not None else None
     why = shorten(said, 48) if said else failure(event.fields["failure"])
     if event.fields["failure"] == "TIMEOUT" and span.timeout_us is not None:
-        why = f"stopped after its {duration(span.timeout_us)}"
+        why = _("stopped after its %(time)s", time=duration(span.timeout_us))
     ended = _ended(span, event)
     return replace(ended, state="failed", note=_join(ended.note, why))
 
 
-def _abandoned(span: Span, event: RecordedEvent, _: Work | None) -> Span:
-    why = f"abandoned: {plain(event.fields['reason'])}"
-    return replace(span, seq=event.seq, state="abandoned", end_us=event.elapsed_us, note=_join(span.note, why))
+def _abandoned(span: Span, event: RecordedEvent, _row: Work | None) -> Span:
+    why = _("abandoned: %(why)s", why=plain(event.fields["reason"]))
+    note = _join(span.note, why)
+    return replace(span, seq=event.seq, state="abandoned", end_us=event.elapsed_us, note=note, note_before=span.note)
 
 
-def _late(span: Span, event: RecordedEvent, _: Work | None) -> Span:
-    how = "succeeded" if event.fields["succeeded"] else "failed"
-    late = f"{how} late, after {duration(event.fields['duration_us'])}"
-    before = span.note.partition("abandoned")[0].rstrip(" ·")
-    return replace(_ended(span, event), state="late", note=_join(before, late))
+def _late(span: Span, event: RecordedEvent, _row: Work | None) -> Span:
+    after = duration(event.fields["duration_us"])
+    if event.fields["succeeded"]:
+        late = _("succeeded late, after %(time)s", time=after)
+    else:
+        late = _("failed late, after %(time)s", time=after)
+    return replace(_ended(span, event), state="late", note=_join(span.note_before, late))
 
 
-def _settled(span: Span, event: RecordedEvent, _: Work | None) -> Span:
+def _settled(span: Span, event: RecordedEvent, _row: Work | None) -> Span:
     usage: Mapping[str, int] = event.fields.get("usage") or {}
     if span.state == "failed" and not usage:
         return span
-    known = [f"{count(usage[key])} {word}" for key, word in _TOKENS if key in usage]
-    return replace(span, note=_join(span.note, *(known or ["tokens unknown"])))
+    known = [_(words, number=count(usage[key])) for key, words in _TOKENS if key in usage]
+    return replace(span, note=_join(span.note, *(known or [_("tokens unknown")])))
 
 
-def _not_retried(span: Span, event: RecordedEvent, _: Work | None) -> Span:
-    return replace(span, note=_join(span.note, f"not retried: {plain(event.fields['reason'])}"))
+def _not_retried(span: Span, event: RecordedEvent, _row: Work | None) -> Span:
+    return replace(span, note=_join(span.note, _("not retried: %(why)s", why=plain(event.fields["reason"]))))
 
 
-def _retried_unseen(span: Span, _: RecordedEvent, __: Work | None) -> Span:
+def _retried_unseen(span: Span, _event: RecordedEvent, _row: Work | None) -> Span:
     return replace(span, hidden_count=span.hidden_count + 1)
 
 
 def _wait(event: RecordedEvent) -> Span:
     start, delay = event.elapsed_us or 0, int(event.fields["delay_us"])
     scope = scope_of(event.fields["boundary"])
-    return Span(event.seq, scope, "wait", "wait", "back-off", start, start + delay, duration(delay))
+    return Span(event.seq, scope, "wait", "wait", _("back-off"), start, start + delay, duration(delay))
 
 
 def _refused(event: RecordedEvent) -> Span:
     fields = event.fields
     is_own = fields["resource"] == f"tool:{fields['name']}"
-    whose = "refused by its scope" if "scope_id" in fields else "refused"
     used = used_of(fields["resource"], fields["used"], fields["limit"], named=not is_own)
-    return _at_once(event, "refused", f"{whose} · {used}")
+    said = _("refused by its scope · %(used)s") if "scope_id" in fields else _("refused · %(used)s")
+    return _at_once(event, "refused", said % {"used": used})
 
 
 def _denied(event: RecordedEvent) -> Span:
-    return _at_once(event, "denied", f"denied by {event.fields['policy']} · {plain(event.fields['reason'])}")
+    policy, why = event.fields["policy"], plain(event.fields["reason"])
+    return _at_once(event, "denied", _("denied by %(policy)s · %(why)s", policy=policy, why=why))
 
 
 def _passed(event: RecordedEvent) -> Span:
@@ -201,7 +213,8 @@ def _passed(event: RecordedEvent) -> Span:
 
 
 def _past(fields: Mapping[str, Any]) -> str:
-    return f"only observed: {used_of(fields['resource'], fields['used'], fields['limit'])}"
+    used = used_of(fields["resource"], fields["used"], fields["limit"])
+    return _("only observed: %(used)s", used=used)
 
 
 def _at_once(event: RecordedEvent, state: State, note: str) -> Span:
@@ -216,9 +229,8 @@ def _ended(span: Span, event: RecordedEvent) -> Span:
     if "first_output_us" not in fields:
         return span
     first_us = int(fields["first_output_us"])
-    return replace(
-        span, first_us=span.start_us + first_us, note=_join(span.note, f"first output after {duration(first_us)}")
-    )
+    first = _("first output after %(time)s", time=duration(first_us))
+    return replace(span, first_us=span.start_us + first_us, note=_join(span.note, first))
 
 
 def _kind(code: str) -> Kind:
@@ -229,7 +241,7 @@ def _join(*parts: str) -> str:
     return shorten(" · ".join(part for part in parts if part), NOTE_CHARS_MAX)
 
 
-_TOKENS = (("input_tokens", "in"), ("output_tokens", "out"))
+_TOKENS = (("input_tokens", N_("%(number)s in")), ("output_tokens", N_("%(number)s out")))
 _FURTHER: dict[str, Callable[[Span, RecordedEvent, Work | None], Span]] = {
     "attempt.succeeded": _succeeded,
     "attempt.failed": _failed,

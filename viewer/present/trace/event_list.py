@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from harness.events import EVENT_TYPES
 from ledger.records import RecordedEvent
 from ledger.words import event_lines
-from ledger.words.format import count, plural
+from ledger.words.format import count
 from viewer.present.links import TraceLinks
 from viewer.present.trace.rows import Paging, paging
 from viewer.reading.run import EVENTS_PER_READ, RunReading
+from viewer.words import gettext as _
+from viewer.words import ngettext
 
 FAMILIES = tuple(sorted({event_type.partition(".")[0] for event_type in EVENT_TYPES}))
 """The types of events by what stands before their dot."""
@@ -75,11 +77,24 @@ def event_list(reading: RunReading, links: TraceLinks) -> EventList:
 def _searched(reading: RunReading, links: TraceLinks) -> Paging:
     """How far was searched, and the way on."""
     total, at = reading.trace.run.event_count, reading.page.looked_at_seq
-    found = plural(len(reading.page.events), "event")
-    whole = not links.after and at >= total
-    where = f"all {count(total)}" if whole else f"{count(min(links.after + 1, total))}–{count(at)} of {count(total)}"
+    found, facts = len(reading.page.events), {"total": count(total)}
+    if not links.after and at >= total:
+        showing = ngettext(
+            "%(num)s event found, searched all %(total)s",
+            "%(num)s events found, searched all %(total)s",
+            found,
+            **facts,
+        )
+    else:
+        facts |= {"first": count(min(links.after + 1, total)), "last": count(at)}
+        showing = ngettext(
+            "%(num)s event found, searched %(first)s–%(last)s of %(total)s",
+            "%(num)s events found, searched %(first)s–%(last)s of %(total)s",
+            found,
+            **facts,
+        )
     return Paging(
-        showing=f"{found} found, searched {where}",
+        showing=showing,
         previous=links.events_after(0) if links.after else None,
         following=links.events_after(at) if at < total else None,
     )
@@ -95,15 +110,21 @@ def _after_the_end(reading: RunReading) -> tuple[int | None, str]:
     first = next((event.seq for event in reading.page.events if event.seq > ended), None)
     later = [event for event in reading.past_events if event.seq > ended]
     if len(later) < reading.trace.run.event_count - ended:
-        return first, f"After the end: {plural(reading.trace.run.event_count - ended, 'event')}"
-    return first, f"After the end: {', '.join(_counted(later))}"
+        number = reading.trace.run.event_count - ended
+        return first, ngettext("After the end: %(num)s event", "After the end: %(num)s events", number)
+    return first, _("After the end: %(events)s", events=", ".join(_counted(later)))
 
 
 def _counted(events: Sequence[RecordedEvent]) -> Iterator[str]:
     kinds = Counter(map(_kind_of, events))
-    for kind in ("annotation", "late result", "erasure", "further event"):
-        if kinds[kind]:
-            yield plural(kinds[kind], kind)
+    if number := kinds["annotation"]:
+        yield ngettext("%(num)s annotation", "%(num)s annotations", number)
+    if number := kinds["late result"]:
+        yield ngettext("%(num)s late result", "%(num)s late results", number)
+    if number := kinds["erasure"]:
+        yield ngettext("%(num)s erasure", "%(num)s erasures", number)
+    if number := kinds["further event"]:
+        yield ngettext("%(num)s further event", "%(num)s further events", number)
 
 
 def _kind_of(event: RecordedEvent) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from ledger.records import RunDetail
 from ledger.words.codes import amount, resource
 from ledger.words.format import count
+from viewer.words import gettext as _
 
 _ORDER = ("model_calls", "tool_calls")
 _LAST = ("repeated_calls", "input_tokens", "output_tokens", "total_tokens", "cost_micros", "run_bytes")
@@ -47,7 +48,7 @@ def gauges(run: RunDetail, elapsed_us: int) -> tuple[Gauge, ...]:
         settled_share=share,
         tone=_tone("time", bound, elapsed_us, run.timeout_us),
         observed=False,
-        note="so far" if run.summary.status == "RUNNING" else "",
+        note=_("so far") if run.summary.status == "RUNNING" else "",
     )
     return (time, *(_gauge(run, key, bound) for key in _keys(run)))
 
@@ -101,17 +102,17 @@ def _gauge(run: RunDetail, key: str, bound: str | None) -> Gauge:
     unknown = run.usage_unknown_count if key in _TOKENS else run.cost_unknown_count if key == "cost_micros" else 0
     shown = amount(key, used or 0)
     if unknown:
-        shown = "unknown" if used is None else f"≥ {shown}"
+        shown = _("unknown") if used is None else f"≥ {shown}"
     notes = [
-        "only observed" if enforced is None else "",
-        f"{amount(key, reserved)} of it reserved" if reserved else "",
-        f"{unknown:,} not {'priced' if key == 'cost_micros' else 'reported'}" if unknown else "",
+        _("only observed") if enforced is None else "",
+        _("%(amount)s of it reserved", amount=amount(key, reserved)) if reserved else "",
+        _unknown(key, unknown),
     ]
     is_repeat = key == "repeated_calls"
     return Gauge(
         key=key,
         label=resource(key),
-        used=f"at most {count(limit)}" if is_repeat else shown,
+        used=_("at most %(limit)s", limit=count(limit)) if is_repeat else shown,
         limit="" if is_repeat else f"{amount(key, limit)}{_unit(run, key)}",
         share=_share(used or 0, limit),
         settled_share=_share((used or 0) - reserved, limit),
@@ -119,6 +120,15 @@ def _gauge(run: RunDetail, key: str, bound: str | None) -> Gauge:
         observed=enforced is None,
         note=" · ".join(filter(None, notes)),
     )
+
+
+def _unknown(key: str, number: int) -> str:
+    """Attempts that nobody reported, or could price."""
+    if not number:
+        return ""
+    if key == "cost_micros":
+        return _("%(number)s not priced", number=count(number))
+    return _("%(number)s not reported", number=count(number))
 
 
 def _unit(run: RunDetail, key: str) -> str:

@@ -4,9 +4,11 @@ from collections.abc import Iterable, Iterator
 
 from ledger.records import RunDetail
 from ledger.words.codes import used_of
-from ledger.words.format import count, some
-from viewer.present.sentence import Part, Sentence
+from ledger.words.format import spelled
+from viewer.present.sentence import Part, Sentence, sentence
 from viewer.present.timeline.scopes import Scope
+from viewer.words import found_for, ngettext
+from viewer.words import gettext as _
 
 SCOPES_NAMED_MAX = 3
 
@@ -15,27 +17,38 @@ def incidents(run: RunDetail, scopes: Iterable[Scope]) -> Iterator[Sentence]:
     """One sentence for each kind of incident, the gravest first."""
     hidden = run.incidents.get("hidden_retries", 0)
     if hidden:
-        were = "was" if hidden == 1 else "were"
-        yield [f"{some(hidden, 'hidden request').capitalize()} {were} seen beside the recorded attempts."]
+        seen = found_for(
+            "%(num)s hidden request was seen beside the recorded attempts.",
+            "%(num)s hidden requests were seen beside the recorded attempts.",
+            hidden,
+        )
+        yield sentence(seen, num=spelled(hidden).capitalize())
     yield from _exhausted(run.incidents.get("scopes_exhausted", 0), [each for each in scopes if each.exhausted])
     denied = run.incidents.get("calls_denied", 0)
     if denied:
-        yield [f"A policy denied {some(denied, 'call')}."]
+        yield [ngettext("A policy denied %(num)s call.", "A policy denied %(num)s calls.", denied, num=spelled(denied))]
     passed = run.incidents.get("limits_passed", 0)
     if passed:
-        yield [f"Work was let past a limit that is only observed, {_times(passed)}."]
+        said = ngettext(
+            "Work was let past a limit that is only observed, once.",
+            "Work was let past a limit that is only observed, %(num)s times.",
+            passed,
+        )
+        twice = _("Work was let past a limit that is only observed, twice.")
+        yield [twice if passed == 2 else said]
 
 
 def _exhausted(number: int, scopes: list[Scope]) -> Iterator[Sentence]:
     """By name where the scopes are known and few."""
     if number and not 0 < len(scopes) <= SCOPES_NAMED_MAX:
-        their = "its" if number == 1 else "their"
-        yield [f"{some(number, 'nested scope').capitalize()} used up a limit of {their} own."]
+        used_up = found_for(
+            "%(num)s nested scope used up a limit of its own.",
+            "%(num)s nested scopes used up a limit of their own.",
+            number,
+        )
+        yield sentence(used_up, num=spelled(number).capitalize())
         return
     for scope in scopes:
         assert scope.exhausted is not None, "it is exhausted"
-        yield ["The scope ", Part(scope.label, code=True), f" was exhausted ({used_of(*scope.exhausted)})."]
-
-
-def _times(number: int) -> str:
-    return {1: "once", 2: "twice"}.get(number, f"{count(number)} times")
+        said = _("The scope %(name)s was exhausted (%(used)s).")
+        yield sentence(said, name=Part(scope.label, code=True), used=used_of(*scope.exhausted))

@@ -8,6 +8,7 @@ from ledger.words.codes import plain
 from ledger.words.format import count
 from ledger.words.text import shorten
 from viewer.present import json_tree
+from viewer.words import gettext as _
 
 WORDS_CHARS_MAX = 600
 
@@ -31,8 +32,8 @@ def judgements(
     """The feedback that counts, then each evaluator's last word."""
     found = []
     if feedback is not None:
-        by = f"Feedback by {feedback['actor']}" if feedback.get("actor") else "Feedback"
-        verdict = "Useful" if feedback.get("useful") else "Not useful"
+        by = _("Feedback by %(who)s", who=feedback["actor"]) if feedback.get("actor") else _("Feedback")
+        verdict = _("Useful") if feedback.get("useful") else _("Not useful")
         words = shorten(str(feedback.get("comment") or ""), WORDS_CHARS_MAX)
         found.append(Judgement(by, verdict, words, None, "", feedback.get("recorded_us")))
     for name, said in (evaluation or {}).items():

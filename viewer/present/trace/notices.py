@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 
 from ledger.records import AgentStep, ContentView, ToolInvocation
-from ledger.words.format import count, plural
+from ledger.words.format import count
 from viewer.present.links import Seek, TraceLinks
 from viewer.reading.run import RunReading
 from viewer.reading.seeking import SEEK_EVENTS_MAX, Sought
+from viewer.words import N_, ngettext
+from viewer.words import gettext as _
 
 
 def notices(reading: RunReading, links: TraceLinks, entry_count: int) -> tuple[str, ...]:
@@ -17,37 +19,71 @@ def notices(reading: RunReading, links: TraceLinks, entry_count: int) -> tuple[s
 def _notices(reading: RunReading, links: TraceLinks, entry_count: int) -> Iterator[str]:
     trace, event_count = reading.trace, reading.trace.run.event_count
     if reading.lost:
-        yield f"The run is shown as it is now, and not at event {count(links.at or 0)}: {reading.lost}."
+        at = count(links.at or 0)
+        yield _("The run is shown as it is now, and not at event %(seq)s: %(why)s.", seq=at, why=reading.lost)
     if links.event is not None and reading.selected is None:
-        yield f"There is no event {count(links.event)}: the run has {plural(event_count, 'event')}."
-    for name, skipped, total in (
-        ("event", links.after, event_count),
-        ("model step", links.steps, trace.run.summary.step_count),
-        ("tool call", links.tools, trace.run.summary.tool_call_count),
+        yield ngettext(
+            "There is no event %(seq)s: the run has %(num)s event.",
+            "There is no event %(seq)s: the run has %(num)s events.",
+            event_count,
+            seq=count(links.event),
+        )
+    no_event = N_("There is no event after number %(number)s: the run has %(total)s.")
+    no_step = N_("There is no model step after number %(number)s: the run has %(total)s.")
+    no_call = N_("There is no tool call after number %(number)s: the run has %(total)s.")
+    for said, skipped, total in (
+        (no_event, links.after, event_count),
+        (no_step, links.steps, trace.run.summary.step_count),
+        (no_call, links.tools, trace.run.summary.tool_call_count),
     ):
         if skipped and skipped >= total:
-            yield f"There is no {name} after number {count(skipped)}: the run has {count(total)}."
+            yield _(said, number=count(skipped), total=count(total))
     if links.entries and links.entries >= entry_count:
-        yield f"There is no entry after number {count(links.entries)}: the transcript has {count(entry_count)}."
+        yield _(
+            "There is no entry after number %(number)s: the transcript has %(total)s.",
+            number=count(links.entries),
+            total=count(entry_count),
+        )
     if links.content is not None:
         found = content_named(reading, links.content)
         if found is None and not _is_elsewhere(reading, links.content):
-            yield f"The run has no content {links.content}."
+            yield _("The run has no content %(name)s.", name=links.content)
         elif found is not None and links.offset and links.offset >= found.size_bytes:
-            size_bytes = plural(found.size_bytes, "byte")
-            yield f"The content {links.content} has {size_bytes}, and none behind byte {count(links.offset)}."
+            yield ngettext(
+                "The content %(name)s has %(num)s byte, and none behind byte %(offset)s.",
+                "The content %(name)s has %(num)s bytes, and none behind byte %(offset)s.",
+                found.size_bytes,
+                name=links.content,
+                offset=count(links.offset),
+            )
 
 
 def not_found(what: Seek, at: int | None, sought: Sought) -> str:
     """That the event which was looked for is not there, or not within what was looked at."""
-    thing = "failure" if what.startswith("failure") else "boundary of the same kind"
-    side = "before" if what.endswith("before") else "after"
-    place = f"event {count(at)}" if at else "its end"
-    if sought.is_all:
-        return f"There is no {thing} {side} {place}."
-    return (
-        f"There is no {thing} among the {plural(SEEK_EVENTS_MAX, 'event')} {side} {place}; looking goes on from here."
-    )
+    place = _("event %(seq)s", seq=count(at)) if at else _("its end")
+    number = count(SEEK_EVENTS_MAX)
+    messages = _NONE_AT_ALL if sought.is_all else _NONE_SO_FAR
+    return _(messages[what], place=place, number=number)
+
+
+_NONE_AT_ALL: dict[Seek, str] = {
+    "failure": N_("There is no failure after %(place)s."),
+    "failure-before": N_("There is no failure before %(place)s."),
+    "kind": N_("There is no boundary of the same kind after %(place)s."),
+    "kind-before": N_("There is no boundary of the same kind before %(place)s."),
+}
+_NONE_SO_FAR: dict[Seek, str] = {
+    "failure": N_("There is no failure among the %(number)s events after %(place)s; looking goes on from here."),
+    "failure-before": N_(
+        "There is no failure among the %(number)s events before %(place)s; looking goes on from here."
+    ),
+    "kind": N_(
+        "There is no boundary of the same kind among the %(number)s events after %(place)s; looking goes on from here."
+    ),
+    "kind-before": N_(
+        "There is no boundary of the same kind among the %(number)s events before %(place)s; looking goes on from here."
+    ),
+}
 
 
 def _is_elsewhere(reading: RunReading, key: str) -> bool:

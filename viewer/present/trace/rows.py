@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ledger.records import AgentStep, ContentView, ToolInvocation
-from ledger.words.format import count, duration, money, plural
+from ledger.words.format import count, duration, money
 from viewer.present.content import Block, arguments, block, peek, reply
 from viewer.present.links import TraceLinks
 from viewer.reading.run import ROWS_PER_PAGE
+from viewer.words import N_, ngettext
 from viewer.words import gettext as _
-from viewer.words import ngettext
 
 CONTENT_PARTS = ("input", "output", "error")
 
@@ -78,7 +78,7 @@ def paging(skipped: int, shown: int, total: int, page_size: int, href: Callable[
 
 def step_row(step: AgentStep, links: TraceLinks, currency: str | None) -> WorkRow:
     """One model step."""
-    tokens = [f"{count(amount)} {word}" for amount, word in _tokens(step) if amount is not None]
+    tokens = [_(words, number=count(amount)) for amount, words in _tokens(step) if amount is not None]
     attempts = ngettext("%(num)s attempt", "%(num)s attempts", step.attempt_count) if step.attempt_count > 1 else ""
     unknown = _("tokens unknown") if not tokens and step.status == "SUCCESS" else ""
     contents = (step.input, step.output, step.error)
@@ -119,23 +119,32 @@ def tool_row(tool: ToolInvocation, links: TraceLinks) -> WorkRow:
 
 
 def _tokens(step: AgentStep) -> tuple[tuple[int | None, str], ...]:
-    return (step.input_tokens, "in"), (step.output_tokens, "out")
+    return (step.input_tokens, N_("%(number)s in")), (step.output_tokens, N_("%(number)s out"))
 
 
 def _figures(step: AgentStep, currency: str | None) -> Iterator[str]:
     if step.cost_micros is not None:
-        yield f"{money(step.cost_micros)} {currency or 'of cost'}"
+        yield f"{money(step.cost_micros)} {currency or _('of cost')}"
     if step.first_output_us is not None:
-        chunks = f" of {plural(step.output_chunks, 'chunk')}" if step.output_chunks is not None else ""
-        yield f"first output{chunks} after {duration(step.first_output_us)}"
+        after = duration(step.first_output_us)
+        if step.output_chunks is None:
+            yield _("first output after %(time)s", time=after)
+            return
+        yield ngettext(
+            "first output of %(num)s chunk after %(time)s",
+            "first output of %(num)s chunks after %(time)s",
+            step.output_chunks,
+            time=after,
+        )
 
 
 def _bound(row: AgentStep | ToolInvocation) -> str:
-    return "" if row.timeout_us is None else f"at most {duration(row.timeout_us)} an attempt"
+    return "" if row.timeout_us is None else _("at most %(time)s an attempt", time=duration(row.timeout_us))
 
 
 def _warning(row: AgentStep | ToolInvocation) -> str:
-    return plural(row.hidden_retry_count, "hidden request") if row.hidden_retry_count else ""
+    number = row.hidden_retry_count
+    return ngettext("%(num)s hidden request", "%(num)s hidden requests", number) if number else ""
 
 
 def _peek(status: str, error: ContentView | None, failure: str | None) -> str:

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from ledger.records import RunDetail
 from ledger.words.codes import amount, resource
-from ledger.words.format import elapsed
+from ledger.words.format import count, elapsed
 from viewer.present.timeline.consumption import Level, Levels, consumption, consumption_of_works
 from viewer.present.timeline.curves import Curve, curve
 from viewer.present.timeline.scale import Scale
 from viewer.present.trace.gauges import binding, enforced_limits
 from viewer.reading.run import RunReading
+from viewer.words import gettext as _
 
 MATTERED_SHARE = 0.5
 """A limit of which at least this much was used is shown at once."""
@@ -90,17 +91,21 @@ def _spent(run: RunDetail, key: str, levels: Sequence[Level], limit: int, scale:
         is_binding=key == binding(run),
         curve=course,
         told=[f"{_figures(key, step.level, limit)} {_when(step.level)}" for step in course.steps],
-        words=", ".join(changes) + (f", and {left_out:,} changes more" if left_out else ""),
+        words=_("%(changes)s, and %(number)s changes more", changes=", ".join(changes), number=count(left_out))
+        if left_out
+        else ", ".join(changes),
     )
 
 
 def _figures(key: str, level: Level, limit: int | None = None) -> str:
-    parts = [amount(key, level.used) + (f" of {amount(key, limit)}" if limit is not None else "")]
-    parts += [f"{amount(key, level.reserved)} of it reserved"] if level.reserved else []
-    word = "priced" if key == "cost_micros" else "reported"
-    parts += [f"{level.unknown_count:,} not {word}"] if level.unknown_count else []
+    used = amount(key, level.used)
+    parts = [used if limit is None else _("%(used)s of %(limit)s", used=used, limit=amount(key, limit))]
+    parts += [_("%(amount)s of it reserved", amount=amount(key, level.reserved))] if level.reserved else []
+    if level.unknown_count:
+        not_known = _("%(number)s not priced") if key == "cost_micros" else _("%(number)s not reported")
+        parts.append(not_known % {"number": count(level.unknown_count)})
     return ", ".join(parts)
 
 
 def _when(level: Level) -> str:
-    return f"at {elapsed(level.at_us)} s"
+    return _("at %(seconds)s s", seconds=elapsed(level.at_us))

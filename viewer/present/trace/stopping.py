@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from ledger.records import RecordedEvent, RunDetail
 from ledger.words.codes import cancel
-from viewer.present.sentence import Part, Sentence
+from viewer.present.sentence import Part, Sentence, sentence
+from viewer.words import gettext as _
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +31,13 @@ def told(asked: StopRequest | None, run: RunDetail) -> Sentence:
     """Who wanted it to stop, where somebody did; told apart from what stopped it."""
     if asked is None:
         return []
-    by: Sentence = [" by ", Part(asked.actor, code=True)] if asked.actor else [" by someone who is not named"]
+    who = Part(asked.actor, code=True) if asked.actor else _("someone who is not named")
     status = run.summary.status
     if status == "RUNNING":
-        return ["It was asked to stop", *by, "; its process has not said yet that it does."]
+        return sentence(_("It was asked to stop by %(who)s; its process has not said yet that it does."), who=who)
     if status == "CANCELLED" and (run.cancel_reason or asked.reason) == asked.reason:
-        return ["It was asked", *by, "."]
-    why = f" because {cancel(asked.reason)}" if asked.reason != "USER_REQUESTED" else ""
-    return ["It had been asked to stop", *by, f"{why}, which is not what ended it."]
+        return sentence(_("It was asked by %(who)s."), who=who)
+    if asked.reason == "USER_REQUESTED":
+        return sentence(_("It had been asked to stop by %(who)s, which is not what ended it."), who=who)
+    said = _("It had been asked to stop by %(who)s because %(why)s, which is not what ended it.")
+    return sentence(said, who=who, why=cancel(asked.reason))

@@ -6,17 +6,19 @@ calls alone, in the order in which they started; what stands between them is in 
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ledger.reading.parts import WorkLine
 from ledger.records import AgentStep, RecordedEvent, RunTrace, ToolInvocation
 from ledger.words import event_lines
 from ledger.words.codes import amount, failure, noun, plain
-from ledger.words.format import count, duration, plural
+from ledger.words.format import count, duration
 from viewer.present.content import arguments, peek, said
 from viewer.present.links import TraceLinks
 from viewer.present.trace.rows import Paging, WorkRow, paging, step_row, tool_row
 from viewer.reading.run import RunReading
+from viewer.words import N_, ngettext
+from viewer.words import gettext as _
 
 ENTRIES_PER_PAGE = 50
 ATTEMPTS_LISTED = 20
@@ -91,7 +93,7 @@ def transcript(trace: RunTrace, events: Sequence[RecordedEvent], links: TraceLin
     return Transcript(
         entries=[
             _note(event, attempts) if work is None else _worked(work, event.seq, attempts, own, currency)
-            for _, event, work in shown
+            for _order, event, work in shown
         ],
         entry_count=len(found),
         paging=paging(skipped, len(shown), len(found), ENTRIES_PER_PAGE, links.entries_from),
@@ -227,7 +229,9 @@ def _note(event: RecordedEvent, attempts: Starts) -> Entry:
     elif event.type == "reservation.rejected":
         words = _refused(event)
     elif event.type == "policy.decided":
-        kind, words = "refused", f"not executed: denied by {fields['policy']} ({plain(str(fields['reason']))})"
+        reason = plain(str(fields["reason"]))
+        said = _("not executed: denied by %(policy)s (%(reason)s)", policy=fields["policy"], reason=reason)
+        kind, words = "refused", said
     elif kind == "node":
         label = str(fields.get("to_node") or fields.get("final_node") or "")
     return Entry(f"e{event.seq}-entry", kind, label, words, event.seq)
@@ -237,22 +241,30 @@ def _ended(event: RecordedEvent) -> str:
     """How a guard's attempt ended."""
     fields = event.fields
     if event.type == "attempt.succeeded":
-        return f"passed after {duration(fields['duration_us'])}"
+        return _("passed after %(time)s", time=duration(fields["duration_us"]))
     if event.type == "attempt.failed":
-        return f"{failure(str(fields['failure']))} after {duration(fields['duration_us'])}"
+        why = failure(str(fields["failure"]))
+        return _("%(why)s after %(time)s", why=why, time=duration(fields["duration_us"]))
     return ""
 
 
 def _refused(event: RecordedEvent) -> str:
     """What was not executed, and which limit it would have passed."""
     fields = event.fields
-    what = f"{plural(int(fields['amount']), 'call')} not executed" if fields["amount"] > 1 else "not executed"
     resource, own = str(fields["resource"]), f"tool:{fields['name']}"
-    if not resource.endswith("calls") and not resource.startswith(("tool:", "repeat:")):
-        what = "not executed"
-    of = "" if resource == own else f" of {noun(resource)}"
-    scope = " of its scope" if "scope_id" in fields else ""
-    return f"{what}: the limit of {amount(resource, int(fields['limit']))}{of}{scope} was reached"
+    is_of_calls = resource.endswith("calls") or resource.startswith(("tool:", "repeat:"))
+    if is_of_calls and fields["amount"] > 1:
+        what = ngettext("%(num)s call not executed", "%(num)s calls not executed", int(fields["amount"]))
+    else:
+        what = _("not executed")
+    facts = {"what": what, "limit": amount(resource, int(fields["limit"])), "resource": noun(resource)}
+    if resource == own and "scope_id" in fields:
+        return _("%(what)s: the limit of %(limit)s of its scope was reached", **facts)
+    if resource == own:
+        return _("%(what)s: the limit of %(limit)s was reached", **facts)
+    if "scope_id" in fields:
+        return _("%(what)s: the limit of %(limit)s of %(resource)s of its scope was reached", **facts)
+    return _("%(what)s: the limit of %(limit)s of %(resource)s was reached", **facts)
 
 
 def _told(events: Sequence[RecordedEvent]) -> Iterator[str]:
@@ -261,17 +273,29 @@ def _told(events: Sequence[RecordedEvent]) -> Iterator[str]:
     for event in events:
         fields = event.fields
         if event.type == "attempt.started":
-            lines.append(f"attempt {fields['attempt']} of {fields['max_attempts']}")
-        elif event.type == "attempt.succeeded":
-            lines[-1] += f": answered after {duration(fields['duration_us'])}"
-        elif event.type == "attempt.failed":
-            lines[-1] += f": {failure(str(fields['failure']))} after {duration(fields['duration_us'])}"
-        elif event.type == "attempt.abandoned":
-            lines[-1] += f": abandoned ({plain(str(fields['reason']))})"
-        elif event.type == "retry.scheduled":
-            lines[-1] += f"; the next one was due in {duration(fields['delay_us'])}"
-        elif event.type == "retry.refused":
-            lines[-1] += f"; no other one was made ({plain(str(fields['reason']))})"
+            lines.append(_("attempt %(number)s of %(most)s", number=fields["attempt"], most=fields["max_attempts"]))
+        elif event.type in _FURTHER:
+            lines[-1] = _(_FURTHER[event.type], attempt=lines[-1], **_facts(fields))
     yield from lines[:ATTEMPTS_LISTED]
     if len(lines) > ATTEMPTS_LISTED:
-        yield f"and {count(len(lines) - ATTEMPTS_LISTED)} more"
+        yield _("and %(number)s more", number=count(len(lines) - ATTEMPTS_LISTED))
+
+
+def _facts(fields: Mapping[str, Any]) -> dict[str, str]:
+    """Those of an attempt's event that are told, in words."""
+    facts = {}
+    if "failure" in fields:
+        facts["why"] = failure(str(fields["failure"]))
+    if "reason" in fields:
+        facts["why"] = plain(str(fields["reason"]))
+    us = fields.get("duration_us", fields.get("delay_us"))
+    return facts if us is None else {**facts, "time": duration(us)}
+
+
+_FURTHER = {
+    "attempt.succeeded": N_("%(attempt)s: answered after %(time)s"),
+    "attempt.failed": N_("%(attempt)s: %(why)s after %(time)s"),
+    "attempt.abandoned": N_("%(attempt)s: abandoned (%(why)s)"),
+    "retry.scheduled": N_("%(attempt)s; the next one was due in %(time)s"),
+    "retry.refused": N_("%(attempt)s; no other one was made (%(why)s)"),
+}

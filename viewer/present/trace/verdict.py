@@ -9,17 +9,30 @@ from ledger.reading.parts import WorkLine
 from ledger.records import RunDetail, RunTrace, ToolInvocation
 from ledger.words.codes import amount as amount_of
 from ledger.words.codes import cancel, noun, plain, scope_of
-from ledger.words.format import count, duration, nth, plural, size, some
+from ledger.words.format import count, duration, nth, size, spelled
 from ledger.words.places import levels
 from ledger.words.text import shorten
-from viewer.present.sentence import Part, Sentence
+from viewer.present.sentence import Part, Sentence, sentence
 from viewer.present.timeline.scopes import Scope
 from viewer.present.trace.graph import Transition
 from viewer.present.trace.incidents import incidents
 from viewer.present.trace.stopping import StopRequest, told
+from viewer.words import N_, found_for, ngettext
+from viewer.words import gettext as _
 
 TONES = {"SUCCESS": "good", "RUNNING": "live", "CANCELLED": "quiet"}
 """Outcome to tone; every other outcome is a failure."""
+_LABELS = {
+    "SUCCESS": N_("Success"),
+    "RUNNING": N_("Running"),
+    "CANCELLED": N_("Cancelled"),
+    "FAILED": N_("Failed"),
+    "TIMED_OUT": N_("Timed out"),
+    "BUDGET_EXHAUSTED": N_("Budget exhausted"),
+    "ACTIVE": N_("Active"),
+    "EXPIRED": N_("Expired"),
+}
+"""Outcomes of runs and states of sessions; any other code is shown in plain words."""
 _ERROR_CHARS_MAX = 160
 
 
@@ -61,9 +74,9 @@ def verdict(
     tools = trace.tool_invocations if works is None else [work for work in works if work.kind == "tool"]
     sentences.append(changes(tools, running=status == "RUNNING"))
     parts: list[Part] = []
-    for sentence in filter(None, sentences):
+    for each_sentence in filter(None, sentences):
         parts.append(Part(" ")) if parts else None
-        parts.extend(Part(each) if isinstance(each, str) else each for each in sentence)
+        parts.extend(Part(each) if isinstance(each, str) else each for each in each_sentence)
     is_doubtful = run.degraded or "hidden_retries" in run.incidents
     tone = "warn" if is_doubtful and status == "SUCCESS" else TONES.get(status, "bad")
     return Verdict(pill(status), tone, tuple(parts))
@@ -71,29 +84,44 @@ def verdict(
 
 def pill(status: str) -> str:
     """An outcome as its label."""
-    return plain(status).capitalize()
+    return _(_LABELS[status]) if status in _LABELS else plain(status).capitalize()
 
 
 def _running_then(run: RunDetail, lasted: str) -> Sentence:
     limit, used = run.limits.get("model_calls"), run.usage.get("model_calls", 0)
-    calls = f"{count(used)} of {plural(limit, 'model call')}" if limit is not None else some(used, "model call")
-    return [f"Running, {lasted} after the start; {calls} used."]
+    if limit is None:
+        said = found_for(
+            "Running, %(time)s after the start; %(calls)s model call used.",
+            "Running, %(time)s after the start; %(calls)s model calls used.",
+            used,
+        )
+        return sentence(said, time=lasted, calls=spelled(used))
+    said = found_for(
+        "Running, %(time)s after the start; %(used)s of %(limit)s model call used.",
+        "Running, %(time)s after the start; %(used)s of %(limit)s model calls used.",
+        limit,
+    )
+    return sentence(said, time=lasted, used=count(used), limit=count(limit))
 
 
 def _ending(run: RunDetail, lasted: str, answered: bool) -> Sentence:
     status, reason = run.summary.status, run.outcome_reason
     if status == "RUNNING":
-        return [f"Still running; its last event came {lasted} after the start."]
+        return [_("Still running; its last event came %(time)s after the start.", time=lasted)]
     if status == "SUCCESS":
         if run.degraded:
-            return [f"Answered after {lasted}, but degraded: ", *_why_degraded(run)]
-        return [f"{'Answered' if answered else 'Finished'} after {lasted}."]
+            return sentence(_("Answered after %(time)s, but degraded: %(why)s"), time=lasted, why=_why_degraded(run))
+        if answered:
+            return [_("Answered after %(time)s.", time=lasted)]
+        return [_("Finished after %(time)s.", time=lasted)]
     if status == "BUDGET_EXHAUSTED":
-        return [f"Stopped after {lasted}: ", *_over(run.refused, reason, run.currency)]
+        why = _over(run.refused, reason, run.currency)
+        return sentence(_("Stopped after %(time)s: %(why)s"), time=lasted, why=why)
     if status == "TIMED_OUT":
-        return [f"Stopped after {lasted}: its time of {duration(run.timeout_us)} was up."]
+        return [_("Stopped after %(time)s: its time of %(limit)s was up.", time=lasted, limit=duration(run.timeout_us))]
     if status == "CANCELLED":
-        return [f"Cancelled after {lasted} because {cancel(run.cancel_reason or reason or 'unknown')}."]
+        why_cancelled = cancel(run.cancel_reason or reason or "unknown")
+        return [_("Cancelled after %(time)s because %(why)s.", time=lasted, why=why_cancelled)]
     return _failure(run, lasted)
 
 
@@ -101,71 +129,119 @@ def _why_degraded(run: RunDetail) -> Sentence:
     """What the graph gave as its reason, where it gave one."""
     graph = run.orchestration_trace or {}
     node, reason = graph.get("finalNode"), graph.get("terminationReason")
-    said: Sentence = ["the answer is not what a full course would have given"]
-    if node and reason:
-        return [*said, "; the graph finished in ", Part(str(node), code=True), f" ({plain(str(reason))})."]
-    return [*said, "."]
+    if not node or not reason:
+        return [_("the answer is not what a full course would have given.")]
+    said = _("the answer is not what a full course would have given; the graph finished in %(node)s (%(reason)s).")
+    return sentence(said, node=Part(str(node), code=True), reason=plain(str(reason)))
 
 
 def _failure(run: RunDetail, lasted: str) -> Sentence:
     if run.outcome_reason == "HARNESS_LOST":
-        return [f"Its process died; what is known of it ends {lasted} after the start."]
+        return [_("Its process died; what is known of it ends %(time)s after the start.", time=lasted)]
     if run.outcome_reason == "LEDGER_UNAVAILABLE":
-        return [f"Stopped after {lasted}: the ledger could not be written, so no further work was let through."]
+        said = _("Stopped after %(time)s: the ledger could not be written, so no further work was let through.")
+        return sentence(said, time=lasted)
     if run.outcome_reason == "HIDDEN_RETRY":
-        return [f"Stopped after {lasted}: a client within an attempt retried on its own."]
-    head = f"Failed after {lasted}"
-    said = run.error.text if run.error is not None else None
-    if said and said.strip():
-        return [f"{head}: ", Part(shorten(said, _ERROR_CHARS_MAX), code=True), "."]
-    return [f"{head}: {plain(run.outcome_reason)}." if run.outcome_reason else f"{head}."]
+        return [_("Stopped after %(time)s: a client within an attempt retried on its own.", time=lasted)]
+    error = run.error.text if run.error is not None else None
+    why: Part | str = ""
+    if error and error.strip():
+        why = Part(shorten(error, _ERROR_CHARS_MAX), code=True)
+    elif run.outcome_reason:
+        why = plain(run.outcome_reason)
+    if not why:
+        return [_("Failed after %(time)s.", time=lasted)]
+    return sentence(_("Failed after %(time)s: %(why)s."), time=lasted, why=why)
 
 
 def _over(refused: Mapping[str, Any] | None, reason: str | None, currency: str | None) -> Sentence:
     if refused is None or not isinstance(refused.get("limit"), int):
-        return [f"its budget was used up ({plain(reason)})." if reason else "its budget was used up."]
+        if reason:
+            return [_("its budget was used up (%(reason)s).", reason=plain(reason))]
+        return [_("its budget was used up.")]
     key, used, limit = str(refused.get("resource")), int(refused.get("used") or 0), int(refused["limit"])
     amount = refused.get("amount")
     if key == "run_bytes":
-        more = f"{size(int(amount))} more content" if amount else "its content"
-        return [f"{more} would have passed its limit of {size(limit)}."]
-    if key.endswith("_tokens") or key == "cost_micros":
-        of = f" {currency or 'of cost'}" if key == "cost_micros" else ""
-        what = of or f" {noun(key)}"
-        if amount is None:
-            return [f"{amount_of(key, used)}{what} were used, which is over its limit of {amount_of(key, limit)}{of}."]
-        more = f"{amount_of(key, int(amount))}{of} more{'' if of else what}"
-        return [f"{more} would have passed its limit of {amount_of(key, limit)}{of}."]
+        if not amount:
+            return [_("its content would have passed its limit of %(limit)s.", limit=size(limit))]
+        more = size(int(amount))
+        return [_("%(size)s more content would have passed its limit of %(limit)s.", size=more, limit=size(limit))]
+    if key == "cost_micros" or key.endswith("_tokens"):
+        return _over_what_is_metered(key, used, limit, None if amount is None else int(amount), currency)
     if key.startswith("repeat:"):
+        said = _("%(nth)s %(tool)s call with the same arguments would have passed its limit of %(limit)s.")
         name = Part(key.removeprefix("repeat:"), code=True)
-        return [f"{nth(used + 1)} ", name, f" call with the same arguments would have passed its limit of {limit}."]
-    tool, call = _call(key)
-    if amount is not None and int(amount) > 1:
-        return [f"{count(int(amount))} more ", *tool, f"{call}s would have passed its limit of {count(limit)}."]
-    return [f"{nth(used + 1)} ", *tool, f"{call} would have passed its limit of {count(limit)}."]
+        return sentence(said, nth=nth(used + 1), number=count(used + 1), tool=name, limit=str(limit))
+    return _over_calls(key, used, limit, 1 if amount is None else int(amount))
 
 
-def _call(key: str) -> tuple[Sentence, str]:
+def _over_what_is_metered(key: str, used: int, limit: int, amount: int | None, currency: str | None) -> Sentence:
+    """Tokens or cost."""
+    facts = {
+        "used": amount_of(key, used),
+        "more": amount_of(key, amount or 0),
+        "limit": amount_of(key, limit),
+        "unit": (currency or _("of cost")) if key == "cost_micros" else noun(key),
+    }
+    if key == "cost_micros":
+        was_used = _("%(used)s %(unit)s were used, which is over its limit of %(limit)s %(unit)s.")
+        would_pass = _("%(more)s %(unit)s more would have passed its limit of %(limit)s %(unit)s.")
+    else:
+        was_used = _("%(used)s %(unit)s were used, which is over its limit of %(limit)s.")
+        would_pass = _("%(more)s more %(unit)s would have passed its limit of %(limit)s.")
+    return sentence(was_used if amount is None else would_pass, **facts)
+
+
+def _over_calls(key: str, used: int, limit: int, more: int) -> Sentence:
+    """Calls of a model or of tools, or units of a resource that has no words of its own."""
+    facts = {"nth": nth(used + 1), "number": count(used + 1), "more": count(more), "limit": count(limit)}
     if key.startswith("tool:"):
-        return [Part(key.removeprefix("tool:"), code=True), " "], "call"
-    nouns = {"model_calls": "model call", "tool_calls": "tool call"}
-    return [], nouns.get(key, f"unit of {plain(key)}")
+        one = _("%(nth)s %(tool)s call would have passed its limit of %(limit)s.")
+        many = _("%(more)s more %(tool)s calls would have passed its limit of %(limit)s.")
+        return sentence(many if more > 1 else one, tool=Part(key.removeprefix("tool:"), code=True), **facts)
+    if key == "model_calls":
+        one = _("%(nth)s model call would have passed its limit of %(limit)s.")
+        many = _("%(more)s more model calls would have passed its limit of %(limit)s.")
+    elif key == "tool_calls":
+        one = _("%(nth)s tool call would have passed its limit of %(limit)s.")
+        many = _("%(more)s more tool calls would have passed its limit of %(limit)s.")
+    else:
+        one = _("%(nth)s unit of %(resource)s would have passed its limit of %(limit)s.")
+        many = _("%(more)s more units of %(resource)s would have passed its limit of %(limit)s.")
+    return sentence(many if more > 1 else one, resource=plain(key), **facts)
 
 
 def _circumstances(trace: RunTrace, transitions: Sequence[Transition]) -> Iterable[Sentence]:
     run = trace.run
     status = run.summary.status
     repairs = sum(step.cause == "REPAIR" for step in transitions)
-    after = f" after {some(repairs, 'evidence repair')}" if repairs else ""
     node = _last_node(run, transitions)
-    if node is not None and status not in ("SUCCESS", "RUNNING"):
-        yield ["It was in ", Part(node, code=True), f"{after}."]
-    elif node is not None and status == "RUNNING":
-        yield ["It is in ", Part(node, code=True), f"{after}."]
+    if node is not None and status != "SUCCESS":
+        yield _where(Part(node, code=True), repairs, is_running=status == "RUNNING")
     elif repairs:
-        yield [f"It needed {some(repairs, 'evidence repair')}."]
+        said = found_for("It needed %(num)s evidence repair.", "It needed %(num)s evidence repairs.", repairs)
+        yield sentence(said, num=spelled(repairs))
     if trace.answer is None and status != "RUNNING":
-        yield ["No answer was given."]
+        yield [_("No answer was given.")]
+
+
+def _where(node: Part, repairs: int, *, is_running: bool) -> Sentence:
+    """The node that it is, or was, in."""
+    if not repairs:
+        return sentence(_("It is in %(node)s.") if is_running else _("It was in %(node)s."), node=node)
+    if is_running:
+        said = found_for(
+            "It is in %(node)s after %(num)s evidence repair.",
+            "It is in %(node)s after %(num)s evidence repairs.",
+            repairs,
+        )
+    else:
+        said = found_for(
+            "It was in %(node)s after %(num)s evidence repair.",
+            "It was in %(node)s after %(num)s evidence repairs.",
+            repairs,
+        )
+    return sentence(said, node=node, num=spelled(repairs))
 
 
 def _last_node(run: RunDetail, transitions: Sequence[Transition]) -> str | None:
@@ -181,17 +257,37 @@ def changes(tools: Sequence[ToolInvocation | WorkLine], *, running: bool = False
         return []
     writes = [tool for tool in tools if tool.effect == "write"]
     undeclared = sum(tool.effect not in ("read", "write") for tool in tools)
-    so_far = " so far" if running else ""
-    they = "they write" if undeclared > 1 else "it writes"
-    unknown = f"{some(undeclared, 'tool call').capitalize()} did not declare whether {they}." if undeclared else ""
-    if not writes:
-        return [unknown] if unknown else [f"It changed nothing{so_far}: every tool call was declared a read."]
+    unknown = ngettext(
+        "%(num)s tool call did not declare whether it writes.",
+        "%(num)s tool calls did not declare whether they write.",
+        undeclared,
+        num=spelled(undeclared).capitalize(),
+    )
+    if writes:
+        return [*_writes(writes, running), f" {unknown}"] if undeclared else _writes(writes, running)
+    if undeclared:
+        return [unknown]
+    if running:
+        return [_("It changed nothing so far: every tool call was declared a read.")]
+    return [_("It changed nothing: every tool call was declared a read.")]
+
+
+def _writes(writes: Sequence[ToolInvocation | WorkLine], running: bool) -> Sentence:
     names = Counter(tool.tool_name for tool in writes)
-    sentence: Sentence = [f"It made {some(len(writes), 'write')}{so_far}: "]
+    named: Sentence = []
     for index, (name, times) in enumerate(list(names.items())[:4]):
         number = f" ({count(times)})" if times > 1 and len(names) > 1 else ""
-        sentence += [", " if index else "", Part(name, code=True), number]
-    sentence.append(f" and {len(names) - 4} more tools" if len(names) > 4 else "")
+        named += [", " if index else "", Part(name, code=True), number]
+    if len(names) > 4:
+        named = sentence(_("%(names)s and %(number)s more tools"), names=named, number=str(len(names) - 4))
     unfinished = sum(tool.status not in ("SUCCESS", "RUNNING") for tool in writes)
-    sentence.append(f"; {unfinished} of them did not succeed." if unfinished else ".")
-    return [*sentence, f" {unknown}"] if unknown else sentence
+    if unfinished:
+        failed = _("%(names)s; %(number)s of them did not succeed")
+        named = sentence(failed, names=named, number=str(unfinished))
+    if running:
+        said = found_for(
+            "It made %(num)s write so far: %(names)s.", "It made %(num)s writes so far: %(names)s.", len(writes)
+        )
+    else:
+        said = found_for("It made %(num)s write: %(names)s.", "It made %(num)s writes: %(names)s.", len(writes))
+    return sentence(said, num=spelled(len(writes)), names=named)
