@@ -71,12 +71,12 @@ class TwoPersons:
         persons = await self.persons()
         permitted = replace(order, seq_expected=self._last_seq)
         if order.request_id is None:
-            if len(persons) >= PERSONS:
+            if len(set(map(person, persons))) >= PERSONS:
                 raise SecondPersonNeeded(order.actor, None, persons)
             return permitted
         request = self._open_request(order.request_id)
-        is_one_of_them = len(persons) < PERSONS or order.actor in persons
-        if order.actor is None or order.actor == request.asked_by or not is_one_of_them:
+        is_one_of_them = len(set(map(person, persons))) < PERSONS or order.actor in persons
+        if order.actor is None or person(order.actor) == person(request.asked_by) or not is_one_of_them:
             raise SecondPersonNeeded(request.asked_by, order.actor, persons)
         return permitted
 
@@ -117,6 +117,11 @@ class TwoPersons:
         if self.clock.now_us() >= request.expires_us:
             raise ErasureRequestExpired(request_id, request.expires_us)
         return request
+
+
+def person(owner: str) -> str:
+    """Who that is: one name in other letters or with other spaces is no other person's."""
+    return "".join(owner.split()).casefold()
 
 
 def request_of(fields: object) -> ErasureRequest:

@@ -46,9 +46,9 @@ class Lists:
         check_number("since_us", since_us, 0, MAX_SAFE_INTEGER)
         return await self._room.read(overview.tallies, self._room.reads.leaf_queries, since_us, self._clock.now_us())
 
-    async def run_values(self) -> RunValues:
-        """What a filter may be set to, from the newest runs."""
-        return await self._room.read(overview.run_values)
+    async def run_values(self, wanted: RunFilter = ALL_RUNS) -> RunValues:
+        """What a filter may be set to, from the newest runs of the sessions that it is about, and of no others."""
+        return await self._room.read(overview.run_values, wanted)
 
     async def session_runs(self, session_id: str, limit: int = 50, cursor: str | None = None) -> Page[RunSummary]:
         """The session's runs, newest first; `SessionNotFound` if there is no such session (SPEC R5)."""

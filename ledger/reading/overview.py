@@ -12,6 +12,7 @@ from ledger.following.leaves import LeafQueries
 from ledger.lists import Attention, RunValues, Tallies
 from ledger.reading.run_list import run_lines
 from ledger.reading.tallying import TalliedRun, most_urgent, tally
+from ledger.run_filter import RunFilter
 from ledger.schema import diagnosis_run, stream
 
 RUNS_TALLIED_MAX = 2_000
@@ -46,7 +47,8 @@ _STILL_RUNNING = sa.select(*_TALLIED.selected_columns).where(
 )
 _VALUES = (
     sa.select(
-        *(_run[name] for name in ("agent", "agent_version", "agent_flow", "actor", "environment", "outcome_reason")),
+        *(_run[name] for name in ("session_id", "agent", "agent_version", "agent_flow")),
+        *(_run[name] for name in ("actor", "environment", "outcome_reason")),
         *(sa.cast(_run[name], sa.Text).label(name) for name in ("labels", "usage")),
     )
     .order_by(_run.created_us.desc(), _run.run_id.desc())
@@ -68,10 +70,15 @@ def tallies(connection: sa.Connection, leaf_queries: LeafQueries, since_us: int,
     return Tallies(tally(runs), attention, len(runs), is_cut)
 
 
-def run_values(connection: sa.Connection) -> RunValues:
-    """What the newest runs have."""
-    found = connection.execute(_VALUES, {"limit": RUNS_TALLIED_MAX + 1}).mappings().all()
-    rows = found[:RUNS_TALLIED_MAX]
+def run_values(connection: sa.Connection, wanted: RunFilter) -> RunValues:
+    """What those of the newest runs have whose session the filter names; of other sessions nothing is said."""
+    statement = _VALUES
+    if wanted.session_id is not None:
+        statement = statement.where(_run.session_id == sa.literal(wanted.session_id, sa.Text))
+    found = connection.execute(statement, {"limit": RUNS_TALLIED_MAX + 1}).mappings().all()
+    prefix = wanted.session_prefix or ""
+    # So few begin with it, perhaps, that to look until there are enough would be to look at all.
+    rows = [row for row in found[:RUNS_TALLIED_MAX] if row["session_id"].startswith(prefix)]
 
     def of(name: str) -> tuple[str, ...]:
         return _distinct(row[name] for row in rows)

@@ -139,6 +139,18 @@ async def test_what_a_filter_may_be_set_to_is_what_there_is(reader):
     assert not values.is_cut
 
 
+async def test_what_a_filter_may_be_set_to_says_nothing_of_other_sessions(reader):
+    everything = (await reader.runs(limit=500)).rows
+    for session_id in {run.session_id for run in everything}:
+        agents = {run.agent for run in everything if run.session_id == session_id}
+        for wanted in (RunFilter(session_id=session_id), RunFilter(session_prefix=session_id)):
+            values = await reader.run_values(wanted)
+            assert set(values.agents) <= {run.agent for run in everything if run.session_id.startswith(session_id)}
+            assert set(values.agents) >= agents - {None}
+    nobodys = await reader.run_values(RunFilter(session_prefix="nobody"))
+    assert (nobodys.agents, nobodys.actors, nobodys.tools, nobodys.label_names) == ((), (), (), ())
+
+
 async def test_runs_are_added_up_by_agent(reader):
     tallies = await reader.tallies()
     runs = (await reader.runs(limit=500)).rows

@@ -64,6 +64,21 @@ async def test_one_person_alone_erases_nothing_where_two_could(two):
     assert await question(two) is not None
 
 
+async def test_one_name_written_in_another_way_is_no_second_person(ledger):
+    await talk(ledger)
+    for owner in ("dpo-1", "DPO-1", " dpo-1 ", "dpo- 1"):
+        await ledger.tokens.make(owner, ["erase"])
+    request = await ledger.ask_to_erase(run=RUN, actor="dpo-1")
+    for owner in ("DPO-1", " dpo-1 ", "dpo- 1"):
+        with pytest.raises(SecondPersonNeeded):
+            await ledger.confirm_erasure(request.request_id, actor=owner)
+    await ledger.tokens.make("dpo-2", ["erase"])
+    with pytest.raises(SecondPersonNeeded):
+        await ledger.confirm_erasure(request.request_id, actor="Dpo-1")
+    await ledger.confirm_erasure(request.request_id, actor="dpo-2")
+    assert await question(ledger) is None
+
+
 async def test_what_one_asked_for_and_another_confirmed_is_erased_and_names_both(two, database):
     request = await two.ask_to_erase(run=RUN, actor="dpo-1", reason="SUBJECT_REQUEST")
     assert await question(two) is not None

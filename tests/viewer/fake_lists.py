@@ -51,9 +51,12 @@ class FakeLists:
         attention = tuple(Attention(why, lines[run_id]) for why, run_id in most_urgent(tallied, now_us, 10))
         return Tallies(tally(tallied), attention, len(runs), is_cut=False)
 
-    async def run_values(self) -> RunValues:
-        runs = [line_of(run) for run in self._held()]
-        tools = {tool.tool_name for run in self._held() for tool in run.trace().tool_invocations}
+    async def run_values(self, wanted: RunFilter | None = None) -> RunValues:
+        wanted = wanted or RunFilter()
+        held = [run for run in self._held() if run.session_id.startswith(wanted.session_prefix or "")]
+        held = [run for run in held if wanted.session_id in (None, run.session_id)]
+        runs = [line_of(run) for run in held]
+        tools = {tool.tool_name for run in held for tool in run.trace().tool_invocations}
 
         def of(name: str) -> tuple[str, ...]:
             return tuple(sorted({str(value) for run in runs if (value := getattr(run, name)) is not None}))

@@ -1,5 +1,6 @@
 """Who may do what: every route has a rule, each right opens its own routes alone, and other sessions are not there."""
 
+import asyncio
 import re
 
 import pytest
@@ -8,6 +9,7 @@ from starlette.routing import Mount, Route
 
 from demo.api import Api as DemoApi
 from ledger.tokens.records import RIGHTS
+from tests.ledger.scripted import ScriptedRun
 from tests.viewer.fake_reader import FakeReader
 from tests.viewer.guarded import guarded
 from viewer.access.rights import Right
@@ -60,6 +62,8 @@ def ask(client, route, session="s-1", run="run-1"):
     query = QUERY | {"sessionId": session, "runId": run, "sessionA": session, "runA": run}
     if "sessionId" in route.path:
         del query["sessionId"]
+    if path == "/audit/bundle":
+        query["content"] = "withheld"  # with contents it needs the right to read them, too
     if path in FORMS:
         return client.post(path, params=query, data=FORMS[path], follow_redirects=False)
     body = {"sessionId": session, "runId": run, **BODIES[path]} if path in BODIES else {}
@@ -185,3 +189,25 @@ def test_where_no_token_was_ever_made_nobody_needs_one(tmp_path):
         client = viewer.client()
         for route in rules_of(viewer.app):
             assert ask(client, route).status_code not in (401, 403)
+
+
+def test_a_list_offers_no_value_that_only_runs_of_others_have(tmp_path):
+    async def begin(ledger):
+        started = ScriptedRun("run-3", "s-3", writer_id="w3").start(actor="user-of-others", agent="triage")
+        await asyncio.wrap_future(ledger.journal.submit(started))
+
+    with guarded(tmp_path / "runs.db") as viewer:
+        viewer.do(begin)
+        for path in ("/runs", "/runs?sessionPrefix=s-3", "/runs?sessionId=s-3", "/sessions/s-1"):
+            assert "user-of-others" not in viewer.holder(sessions="s-1").get(path).text
+        assert "user-of-others" in viewer.holder().get("/runs").text
+
+
+def test_who_may_audit_but_not_read_gets_no_content_in_a_bundle_either(viewer):
+    query = {"sessionId": "s-1", "runId": "run-1"}
+    for content in ({}, {"content": "included"}):
+        refused = viewer.holder("audit").get("/audit/bundle", params=query | content)
+        assert refused.status_code == 403
+        assert "the right to read" in refused.text
+        assert viewer.holder("audit", "read").get("/audit/bundle", params=query | content).status_code == 409
+    assert viewer.holder("audit").get("/audit/bundle", params=query | {"content": "withheld"}).status_code == 409

@@ -11,6 +11,7 @@ from harness.clock import SystemWallClock
 from harness.errors import InvalidInput
 from harness.events.base import Id
 from ledger.audit.signing.receipts import Receipt, receipt_now
+from viewer.access.errors import Forbidden
 from viewer.access.principal import may, owner_in
 from viewer.access.routes import GuardedRoute, Right
 from viewer.api.auditing import audit_body, events_body, receipt_body, verification_body
@@ -156,11 +157,13 @@ class AuditPages:
         return Response(receipt.text(), headers=_download(file_name(receipt.run_id, "tlog-proof"), "text/plain"))
 
     async def bundle(self, request: Request) -> Response:
-        """The run as one file, with or without its contents."""
+        """The run as one file, with its contents for whoever may read them, or without."""
         session_id, run_id = _keys(request)
         content = queries.single(request, "content") or CONTENT_CHOICES[0]
         if content not in CONTENT_CHOICES:
             raise InvalidInput("content", f"must be one of {', '.join(CONTENT_CHOICES)}")
+        if content == "included" and not may(request.scope, Right.READ):
+            raise Forbidden(Right.READ)
         await self.reader.status(session_id, run_id)
         headers = _download(file_name(run_id, "bundle"), "application/zip")
         if request.method == "HEAD":

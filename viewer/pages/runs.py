@@ -104,7 +104,7 @@ class RunPages:
         return {
             "page": page,
             "rows": run_rows(page.rows),
-            "form": filter_form(query, await self.reader.run_values(), address),
+            "form": filter_form(query, await self.reader.run_values(wanted), address),
             "first": None if cursor is None else page_address(query, address, None),
             "following": page.next_cursor and page_address(query, address, page.next_cursor),
         }

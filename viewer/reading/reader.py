@@ -48,8 +48,8 @@ class Reader(Protocol):
     async def tallies(self, since_us: int = ...) -> Tallies:
         """What the runs since then add up to by agent, and which to look at first."""
 
-    async def run_values(self) -> RunValues:
-        """What a filter of runs may be set to."""
+    async def run_values(self, wanted: RunFilter = ...) -> RunValues:
+        """What a filter of runs may be set to, as runs of the sessions have it that it names."""
 
     async def recent_runs(self, limit: int = ..., cursor: str | None = ...) -> Page[RunSummary]:
         """Runs of all sessions, newest first."""
