@@ -42,6 +42,7 @@ from viewer.pages.audit import AuditPages
 from viewer.pages.compare import ComparePages
 from viewer.pages.erasing import ErasingForms
 from viewer.pages.forms import RunForms
+from viewer.pages.guide import GuidePages
 from viewer.pages.login import LoginPages
 from viewer.pages.runs import RunPages
 from viewer.pages.trace import TracePages
@@ -109,6 +110,7 @@ def create_app(
         *TracePages(reader, renderer, writing, erasures, is_bundled=address is not None).routes,
         *style.routes,
         *ThemePages(renderer.site).routes,
+        *GuidePages(renderer).routes,
         *LoginPages(guard, renderer).routes,
         Mount("/static", StaticFiles(packages=[("viewer", "static")]), name="static"),
     ]

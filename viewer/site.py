@@ -38,6 +38,10 @@ class Site:
         """All sessions."""
         return self._path("/sessions", query)
 
+    def guide(self) -> str:
+        """Every component of these pages in every state."""
+        return f"{self.root}/style"
+
     def theme(self) -> str:
         """Where a choice of colours is sent to."""
         return f"{self.root}/theme"

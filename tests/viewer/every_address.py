@@ -29,6 +29,7 @@ PAGES = {
     "/audit/runs": ["?{keys}"],
     "/audit/open": [""],
     "/login": ["", "?code={words}"],
+    "/style": [""],
 }
 """The pages for people, by route: what of each is looked at. `{words}` is whatever one likes."""
 PROGRAMS = {
