@@ -152,6 +152,18 @@ def test_a_head_out_of_proportion_is_refused_in_words(base_url, line, headers, s
         assert (answered, body["code"], body["data"]) == (status, code, None)
 
 
+def test_a_body_whose_length_is_told_in_two_ways_is_refused_and_nothing_after_it_is_answered(base_url):
+    twice = (
+        b"POST /theme HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+    )
+    with connected(base_url) as client:
+        client.sendall(twice + GET)
+        said = all_of(client)
+    assert said.startswith(b"HTTP/1.1 400")
+    assert b'"code":"malformed_request"' in said
+    assert said.count(b"HTTP/1.1") == 1
+
+
 def test_the_longest_head_that_fits_is_answered(base_url):
     with connected(base_url) as client:
         query = b"a" * (head.ADDRESS_BYTES_MAX - len("/healthz"))

@@ -121,3 +121,21 @@ def test_no_answer_lets_a_page_of_another_origin_read_it(client, method, path):
         assert [name for name in answer.headers if name.startswith("access-control-")] == []
         if method == "OPTIONS":
             assert answer.status_code in (404, 405)
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site", "whatever"])
+@pytest.mark.parametrize(("mode", "dest"), [("no-cors", "image"), ("cors", "empty"), ("navigate", "iframe")])
+def test_a_page_elsewhere_loads_nothing_from_here_into_itself(client, site, mode, dest):
+    headers = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": mode, "Sec-Fetch-Dest": dest}
+    for path in (*PATHS, "/api/chat/session/s-42", "/static/css/base.css"):
+        answer = client.get(path, headers=headers)
+        assert (answer.status_code, answer.json()["code"]) == (403, "foreign_origin")
+
+
+@pytest.mark.parametrize(
+    ("site", "mode", "dest"),
+    [("cross-site", "navigate", "document"), ("same-origin", "cors", "empty"), ("none", "navigate", "document")],
+)
+def test_a_link_from_elsewhere_and_what_our_own_pages_load_is_answered(client, site, mode, dest):
+    headers = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": mode, "Sec-Fetch-Dest": dest}
+    assert client.get("/", headers=headers).status_code == 200

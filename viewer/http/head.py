@@ -14,7 +14,7 @@ HEADERS_BYTES_MAX: Final = 16 * 1024
 
 
 class BoundedHead:
-    """Refuses a request whose head is out of proportion."""
+    """Refuses a request whose head is out of proportion, or which a proxy may have taken to end elsewhere."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -24,7 +24,11 @@ class BoundedHead:
         if scope["type"] == "http":
             address_bytes = len(scope.get("raw_path") or scope["path"].encode()) + len(scope["query_string"])
             headers_bytes = sum(len(name) + len(value) for name, value in scope["headers"])
-            if address_bytes > ADDRESS_BYTES_MAX:
+            names = {name for name, _ in scope["headers"]}
+            if names >= {b"content-length", b"transfer-encoding"}:
+                told = "the length of the body is told in two ways"
+                app = wrapper.error("malformed_request", told, 400, headers={"Connection": "close"})
+            elif address_bytes > ADDRESS_BYTES_MAX:
                 app = wrapper.error("address_too_long", f"the address is longer than {ADDRESS_BYTES_MAX} bytes", 414)
             elif len(scope["headers"]) > HEADERS_MAX or headers_bytes > HEADERS_BYTES_MAX:
                 told = f"there are more than {HEADERS_MAX} headers, or {HEADERS_BYTES_MAX} bytes of them"

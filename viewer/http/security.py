@@ -4,7 +4,8 @@ A page in a browser can reach a server on loopback under a name of its own choos
 carry that name as `Host`, so a server on loopback answers only to loopback's names. Where a named proxy forwards
 another host, both have to be allowed: a page may write `X-Forwarded-Host`, but never `Host`. And any page may send a
 request to loopback; what would change something is taken only from our own pages and from programs, which send no
-`Origin`.
+`Origin`. Other pages may lead here, but load nothing from here into themselves: they could not read it, yet learn from
+how long it takes, make the server work, and have it recorded that somebody looked.
 """
 
 from collections.abc import Iterable
@@ -73,7 +74,7 @@ class SecurityMiddleware:
         hosts = {headers.get("host", ""), scope.get(NAMED_HOST, headers.get("host", ""))}
         if not all(map(self._allows, hosts)):
             app = wrapper.error("invalid_host", "this server does not answer to that host name", 400)
-        elif scope["method"] not in READING and not is_same_origin(headers):
+        elif not (leads_here(headers) if scope["method"] in READING else is_same_origin(headers)):
             app = wrapper.error("foreign_origin", "this server takes requests from its own pages only", 403)
         await app(scope, receive, send_with_headers)
 
@@ -87,6 +88,13 @@ def is_same_origin(headers: Headers) -> bool:
     return (origin is None or origin.partition("://")[2].lower() == headers.get("host", "").lower()) and (
         site is None or site in OWN_SITES
     )
+
+
+def leads_here(headers: Headers) -> bool:
+    """Whether what is to be read is asked for by our own pages, by somebody who follows a link, or by a program."""
+    site = headers.get("sec-fetch-site")
+    is_followed = (headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")) == ("navigate", "document")
+    return site is None or site in OWN_SITES or is_followed
 
 
 def comes_from_own_page(headers: Headers) -> bool:
