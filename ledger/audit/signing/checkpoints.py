@@ -130,7 +130,6 @@ class Checkpoints:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._signing.every_s):
                     await self._asked.wait()
-            self._asked.clear()
             await self._try()
             await asyncio.sleep(REST_S)
 
@@ -148,6 +147,8 @@ class Checkpoints:
 
     async def _sign(self, on_progress: Progress) -> StoredCheckpoint:
         assert self._reader is not None
+        # What was asked for before is answered by this one.
+        self._asked.clear()
         try:
             await _all_placed(self._reader)
             signer = await self._signer_now(self._reader)
