@@ -95,7 +95,9 @@ class Spend:
     resource: str
     """As in `RunDetail.limits`."""
     used: int
-    """By all the runs that had the limit."""
+    """By all the runs that had the limit, as far as it is known;"""
+    unknown_count: int
+    """and the attempts of which it is not."""
     highest_share: float
     """Of its limit, by the run that used most of it; above 1 where a limit was passed."""
     run_count: int
@@ -118,7 +120,9 @@ class AgentTally:
     spends: tuple[Spend, ...]
     """By resource, the one nearest to its limit first."""
     cost_micros: Mapping[str, int]
-    """By currency."""
+    """By currency, as far as it is known;"""
+    cost_unknown: Mapping[str, int]
+    """and the attempts of which it is not, likewise."""
     newest_us: int
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
@@ -72,6 +72,18 @@ class RunFilter:
     def is_empty(self) -> bool:
         """Whether every run fits."""
         return self == RunFilter()
+
+
+def labels_of(field: str, texts: Iterable[str]) -> dict[str, str]:
+    """Labels that are written as `name=value`; `InvalidInput` for what is not, and for what no run can have."""
+    labels: dict[str, str] = {}
+    for text in texts:
+        name, separator, value = text.partition("=")
+        if not separator:
+            raise InvalidInput(field, "must be a name and a value, as name=value")
+        if labels.setdefault(name, value) != value:
+            raise InvalidInput(field, "must have one value for each name, as a run has")
+    return labels
 
 
 def _check(name: str, value: object, check: object) -> None:

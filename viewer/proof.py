@@ -1,19 +1,24 @@
 """What this server has itself found out of whether runs are as they were recorded, kept for a while.
 
-A check takes as long as its run is. So a short run is checked whenever somebody looks at it and it has changed since;
-a long one only when asked, and then what was found is shown, with its time, until it is asked for again.
+A check takes as long as its run is. So a short run is checked whenever somebody looks at it and something of it reads
+otherwise than when it was checked, be that added or forged; a long one only when asked, and then what was found is
+shown, with its time, until it is asked for again.
 """
 
 import asyncio
 import logging
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Literal, NamedTuple, Protocol
 
 from ledger.audit.signing.stored import StoredCheckpoint
 from ledger.errors import LedgerError
-from ledger.records import RunDetail
+from ledger.records import RecordedEvent, RunTrace
 from ledger.verifying import RunCheck
+from viewer.api.bodies import event_body, trace_body
+from viewer.http.wrapper import dumps
 
 log = logging.getLogger(__name__)
 
@@ -45,8 +50,8 @@ class Unchecked:
 
 
 class _Kept(NamedTuple):
-    head_link: str
-    """The run's last link when it was checked."""
+    shown: bytes
+    """What the run read as when it was checked."""
     check: RunCheck
 
 
@@ -58,46 +63,58 @@ class Proofs:
         self._kept: OrderedDict[tuple[str, str], _Kept] = OrderedDict()
         self._under_way = 0
 
-    async def of(self, run: RunDetail, *, is_asked: bool = False) -> RunCheck | Unchecked:
+    async def of(
+        self, trace: RunTrace, events: Sequence[RecordedEvent], *, is_asked: bool = False
+    ) -> RunCheck | Unchecked:
         """What is known of the run as it was read; `is_asked` has it checked now, however long it is."""
-        is_long = run.event_count > UNASKED_EVENTS_MAX
+        key = trace.run.summary.session_id, trace.run.summary.run_id
+        is_long = trace.run.event_count > UNASKED_EVENTS_MAX
+        shown = _shown(trace, () if is_long else events, is_long=is_long)
         try:
-            found = None if is_asked else await self._remembered(run, is_long)
+            found = None if is_asked else await self._remembered(key, shown, is_long=is_long)
             if found is not None:
                 return found
             if is_long and not is_asked:
                 return Unchecked("long")
             if self._under_way >= CHECKS_AT_ONCE:
                 return Unchecked("busy")
-            return await self._check(run)
+            return await self._check(key, shown)
         except TimeoutError:
             return Unchecked("slow")
         except LedgerError as error:
             log.warning("a run could not be checked: %s", error.code)
             return Unchecked("unreadable")
 
-    async def _remembered(self, run: RunDetail, is_long: bool) -> RunCheck | None:
-        """What was found before, if nothing came since that could say more."""
-        key = run.summary.session_id, run.summary.run_id
+    async def _remembered(self, key: tuple[str, str], shown: bytes, *, is_long: bool) -> RunCheck | None:
+        """What was found before, if it was of the same, and nothing came since that could say more."""
         kept = self._kept.get(key)
-        if kept is None or kept.head_link != run.head_link:
+        if kept is None or kept.shown != shown:
             return None
         self._kept.move_to_end(key)
         check = kept.check
         if is_long or (check.holds and check.anchored_count == check.event_count):
             return check
+        if not check.holds:
+            return None  # it may have been mended, where nothing of it is shown
         return check if await self._checker.newest_checkpoint() == check.checkpoint else None
 
-    async def _check(self, run: RunDetail) -> RunCheck:
-        key = run.summary.session_id, run.summary.run_id
+    async def _check(self, key: tuple[str, str], shown: bytes) -> RunCheck:
         self._under_way += 1
         try:
             async with asyncio.timeout(CHECK_TIMEOUT_S):
                 check = await self._checker.check_run(*key)
         finally:
             self._under_way -= 1
-        self._kept[key] = _Kept(run.head_link, check)
+        self._kept[key] = _Kept(shown, check)
         self._kept.move_to_end(key)
         while len(self._kept) > CHECKS_KEPT_MAX:
             self._kept.popitem(last=False)
         return check
+
+
+def _shown(trace: RunTrace, events: Sequence[RecordedEvent], *, is_long: bool) -> bytes:
+    """A hash of all that was read of the run; of a long one, of which each page reads another part, of its own row."""
+    body = {**trace_body(trace), "chatSession": None}
+    if is_long:
+        body |= {"agentSteps": None, "toolInvocations": None}
+    return sha256(dumps([body, trace.run.head_link, [event_body(event) for event in events]])).digest()

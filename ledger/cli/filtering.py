@@ -7,8 +7,7 @@ from typing import Any
 
 import click
 
-from harness.errors import InvalidInput
-from ledger.run_filter import STATUSES, RunFilter
+from ledger.run_filter import STATUSES, RunFilter, labels_of
 from ledger.words.times import moment_us
 
 _OPTIONS = (
@@ -44,14 +43,7 @@ def filter_of(conditions: Mapping[str, Any]) -> RunFilter:
     since, until, labels = given.pop("since"), given.pop("until"), given.pop("labels")
     return RunFilter(
         **given,
-        labels=dict(_label(text) for text in labels),
+        labels=labels_of("--label", labels),
         from_us=None if since is None else moment_us("--since", since),
         to_us=None if until is None else moment_us("--until", until),
     )
-
-
-def _label(text: str) -> tuple[str, str]:
-    name, separator, value = text.partition("=")
-    if not separator:
-        raise InvalidInput("--label", "must be a name and a value, as NAME=VALUE")
-    return name, value

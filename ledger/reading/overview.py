@@ -33,6 +33,8 @@ _PLAIN = (
     "created_us",
     "timeout_us",
     "currency",
+    "usage_unknown_count",
+    "cost_unknown_count",
 )
 _PACKED = ("limits", "usage", "incidents")
 _TALLIED = (

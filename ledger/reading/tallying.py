@@ -14,6 +14,7 @@ LONG_SHARE = 0.5
 """A run that has been running for more than this share of its time is long."""
 LOST = "HARNESS_LOST"
 REASONS: tuple[AttentionReason, ...] = get_args(AttentionReason)
+TOKENS = ("input_tokens", "output_tokens", "total_tokens")
 REFUSALS = ("calls_denied", "scopes_exhausted", "limits_passed")
 """Kinds of incidents that are refusals, or would have been."""
 _BY_STATUS: Mapping[str, AttentionReason] = {
@@ -40,6 +41,14 @@ class TalliedRun:
     usage: Mapping[str, int]
     incidents: Mapping[str, int]
     currency: str | None
+    usage_unknown_count: int
+    cost_unknown_count: int
+
+    def unknown_count(self, resource: str) -> int:
+        """Attempts of which it is not known how much of it they used."""
+        if resource in TOKENS:
+            return self.usage_unknown_count
+        return self.cost_unknown_count if resource == "cost_micros" else 0
 
 
 def tally(runs: Iterable[TalliedRun]) -> tuple[AgentTally, ...]:
@@ -82,10 +91,13 @@ def _tally(agent: str | None, version: str | None, runs: Sequence[TalliedRun]) -
     by_status = Counter(run.status for run in runs)
     incidents: Counter[str] = Counter()
     cost: Counter[str] = Counter()
+    cost_unknown: Counter[str] = Counter()
     for run in runs:
         incidents.update(run.incidents)
         if run.currency is not None and "cost_micros" in run.usage:
             cost[run.currency] += run.usage["cost_micros"]
+        if run.currency is not None and run.cost_unknown_count:
+            cost_unknown[run.currency] += run.cost_unknown_count
     return AgentTally(
         agent,
         version,
@@ -99,12 +111,14 @@ def _tally(agent: str | None, version: str | None, runs: Sequence[TalliedRun]) -
         incidents["hidden_retries"],
         _spends(runs),
         dict(cost),
+        dict(cost_unknown),
         max(run.created_us for run in runs),
     )
 
 
 def _spends(runs: Iterable[TalliedRun]) -> tuple[Spend, ...]:
     used: Counter[str] = Counter()
+    unknown: Counter[str] = Counter()
     counts: Counter[str] = Counter()
     shares: dict[str, float] = {}
     for run in runs:
@@ -114,7 +128,10 @@ def _spends(runs: Iterable[TalliedRun]) -> tuple[Spend, ...]:
                 continue
             amount = run.usage.get(resource, 0)
             used[resource] += amount
+            unknown[resource] += run.unknown_count(resource)
             counts[resource] += 1
             shares[resource] = max(shares.get(resource, 0.0), amount / limit)
-    spends = [Spend(resource, used[resource], shares[resource], counts[resource]) for resource in counts]
+    spends = [
+        Spend(resource, used[resource], unknown[resource], shares[resource], counts[resource]) for resource in counts
+    ]
     return tuple(sorted(spends, key=lambda one: (-one.highest_share, one.resource)))

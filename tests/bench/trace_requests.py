@@ -49,7 +49,7 @@ async def measure(folder: Path) -> list[Figure]:
 
             async def read_page() -> None:
                 reading = await read_run(reader, replays, Asked(SESSION, run_id))
-                await proofs.of(reading.whole.run)
+                await proofs.of(reading.whole, reading.events)
                 await reader.related(SESSION, run_id)
 
             page_ms, read_ms = await _in_turns(lambda: connection.get(page), read_page)

@@ -9,8 +9,9 @@ import pytest
 
 from harness.errors import InvalidInput
 from ledger import InvalidCursor
+from ledger.reading import tallying
 from ledger.reading.cursor import RunCursor, SessionCursor
-from ledger.reading.tallying import REASONS
+from ledger.reading.tallying import REASONS, TalliedRun
 from ledger.run_filter import RunFilter
 from tests.contract.listed import FILTERS, described, expected, record_many
 
@@ -162,9 +163,24 @@ async def test_runs_are_added_up_by_agent(reader):
         assert tally.by_status.get("RUNNING", 0) == sum(run.status == "RUNNING" for run in of_agent)
         assert tally.degraded == sum(run.degraded for run in of_agent)
         assert tally.cost_micros.get("EUR", 0) == sum(run.cost_micros or 0 for run in of_agent)
+        assert tally.cost_unknown.get("EUR", 0) == sum(run.cost_unknown_count for run in of_agent if run.currency)
     assert [one.reason for one in tallies.attention] == sorted(
         (one.reason for one in tallies.attention), key=REASONS.index
     )
+
+
+def test_beside_what_is_added_up_stands_what_is_not_known_of_it():  # H4a, CASES 9
+    limits = {"observe:output_tokens": 100, "cost_micros": 10, "model_calls": 4}
+    run = TalliedRun("r", "a", "1", "SUCCESS", None, False, 1, 1, limits, {"model_calls": 2}, {}, "EUR", 2, 1)
+    (added_up,) = tallying.tally(
+        [run, replace(run, usage={"output_tokens": 7, "cost_micros": 3}, cost_unknown_count=0)]
+    )
+    assert {each.resource: (each.used, each.unknown_count) for each in added_up.spends} == {
+        "output_tokens": (7, 4),
+        "cost_micros": (3, 1),
+        "model_calls": (2, 0),
+    }
+    assert (added_up.cost_micros, added_up.cost_unknown) == ({"EUR": 3}, {"EUR": 1})
 
 
 async def test_a_run_that_still_runs_is_added_up_however_old_it_is(reader):

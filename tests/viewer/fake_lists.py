@@ -133,4 +133,6 @@ def tallied_of(run: FakeRun) -> TalliedRun:
         detail.usage,
         detail.incidents,
         detail.currency,
+        detail.usage_unknown_count,
+        detail.cost_unknown_count,
     )

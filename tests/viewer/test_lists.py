@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from html.parser import HTMLParser
 from urllib.parse import parse_qsl, urlsplit
 
@@ -126,7 +127,15 @@ def test_each_condition_is_shown_and_can_be_taken_back(here):
 
 
 @pytest.mark.parametrize(
-    "query", ["status=LOST", "from=yesterday", "label=x", "cursor=0", "status=FAILED&agent=a&agent=b"]
+    "query",
+    [
+        "status=LOST",
+        "from=yesterday",
+        "label=x",
+        "label=a%3D1&label=a%3D2",
+        "cursor=0",
+        "status=FAILED&agent=a&agent=b",
+    ],
 )
 def test_a_condition_that_cannot_be_is_refused_and_named(here, query):
     answer = here.get(f"/runs?{query}")
@@ -163,8 +172,12 @@ def test_a_ledger_without_runs_says_so_on_every_page(tmp_path):
 
 
 def tally(name: str, newest_us: int = 0, **by_status: int) -> AgentTally:
-    spends = (Spend("tool:query_logs", 6, 1.5, 2), Spend("model_calls", 3, 0.81, 2), Spend("tool_calls", 0, 0.0, 2))
-    return AgentTally(name, "1", sum(by_status.values()), by_status, 0, {}, 0, spends, {"USD": 720}, newest_us)
+    spends = (
+        Spend("tool:query_logs", 6, 0, 1.5, 2),
+        Spend("model_calls", 3, 0, 0.81, 2),
+        Spend("tool_calls", 0, 0, 0.0, 2),
+    )
+    return AgentTally(name, "1", sum(by_status.values()), by_status, 0, {}, 0, spends, {"USD": 720}, {}, newest_us)
 
 
 def tallies(*found: AgentTally, is_cut: bool = False) -> Tallies:
@@ -190,6 +203,19 @@ def test_a_limit_that_was_passed_stands_out_and_one_that_was_not_used_is_left_ou
         ("query_logs", 150, "bad"),
         ("Model calls", 81, "high"),
     ]
+
+
+def test_what_is_not_known_of_all_attempts_is_never_told_as_all_of_it():  # H4a, CASES 9
+    spends = (Spend("input_tokens", 1_200, 1, 0.5, 2), Spend("output_tokens", 0, 1, 0.0, 2))
+    costs = {"cost_micros": {"USD": 720, "EUR": 5}, "cost_unknown": {"USD": 2, "CHF": 1}}
+    (row,) = agent_rows(tallies(replace(tally("a", SUCCESS=2), spends=spends, **costs)))
+    assert [(spend.share, spend.used) for spend in row.spends] == [("≥ 50 %", "≥ 1,200"), ("unknown", "unknown")]
+    assert row.costs == ("≥ 0.00072 USD", "0.000005 EUR", "unknown CHF")
+
+
+def test_a_limit_that_was_passed_by_a_hair_stands_out_too():
+    (row,) = agent_rows(tallies(replace(tally("a", SUCCESS=1), spends=(Spend("total_tokens", 1_001, 0, 1.001, 1),))))
+    assert row.spends[0].tone == "bad"
 
 
 def test_what_was_not_added_up_is_said():

@@ -120,6 +120,21 @@ def test_a_stream_goes_on_after_the_last_event_that_was_seen(client, writer, run
     assert client.get(f"{PATH}?from=now").status_code == 204
 
 
+def test_what_came_after_the_end_is_told_up_to_the_last_of_it(client, writer, run):  # CASES 48
+    writer.record(run.start(), run.end())
+    with client.stream("GET", PATH) as answer:
+        *_, (end, _, _) = of_run(messages(answer.iter_lines()))
+    for useful in (True, False):
+        writer.wait(writer.ledger.record_feedback(run.session_id, run.run_id, useful=useful))
+    with client.stream("GET", PATH, headers={"Last-Event-ID": str(end)}) as answer:
+        *told, last = messages(answer.iter_lines())
+    assert [seq for _, seq, _ in of_run(told)] == list(range(3, 3 + len(of_run(told))))
+    assert of_run(told)[-1][2] == "feedback.recorded"
+    assert last == (None, "end", {})
+    with client.stream("GET", PATH) as answer:
+        assert len(of_run(messages(answer.iter_lines()))) == 2 + len(of_run(told))
+
+
 def test_from_now_only_what_comes_is_told(client, writer, run):  # CASES 48
     writer.record(run.start(), run.transition("before"))
     with client.stream("GET", f"{PATH}?from=now") as answer:

@@ -117,6 +117,27 @@ def test_a_row_that_says_otherwise_than_its_events_is_told(file):
     assert "What this page shows of the run may not be what was recorded." in text
 
 
+@pytest.mark.parametrize(
+    "forgery",
+    [
+        "UPDATE diagnosis_run SET agent = 'somebody' WHERE run_id = 'run-3'",
+        "UPDATE tool_invocation SET tool_name = 'another' WHERE run_id = 'run-3'",
+        "UPDATE event SET recorded_us = recorded_us + 1 WHERE stream_id = 'r:run-3' AND seq = 2",
+        "UPDATE content SET data = zeroblob(length(data)) WHERE stream_id = 'r:run-3' AND data IS NOT NULL",
+    ],
+)
+def test_what_was_found_before_is_not_told_of_what_is_forged_since(file, forgery):
+    with client_of(file) as client:
+        assert "Links hold" in read(client, LAST).text
+        with forged(file) as outsider:
+            for table in ("tool_invocation", "content"):
+                disarm(outsider, table)
+            outsider.execute(forgery)
+        text = read(client, LAST).text
+    assert "Does not hold" in text
+    assert "Links hold" not in text
+
+
 def test_words_of_a_forger_are_shown_as_text():
     run = budget_run()
     reader = FakeReader([run])
@@ -170,8 +191,9 @@ def test_checks_that_nobody_looks_at_are_forgotten(monkeypatch):
 
     async def look():
         for number in range(5):
-            of = run.trace().run
-            await proofs.of(replace(of, summary=replace(of.summary, run_id=f"r{number}")))
+            of = run.trace()
+            detail = replace(of.run, summary=replace(of.run.summary, run_id=f"r{number}"))
+            await proofs.of(replace(of, run=detail), ())
 
     asyncio.run(look())
     assert len(proofs._kept) == 2
@@ -194,9 +216,9 @@ def test_who_looks_while_others_are_checked_is_told_so(monkeypatch):
         monkeypatch.setattr(proof, "CHECKS_AT_ONCE", 1)
         reader = Slow([run])
         proofs = proof.Proofs(reader)
-        first = asyncio.create_task(proofs.of(run.trace().run))
+        first = asyncio.create_task(proofs.of(run.trace(), ()))
         await reader.entered.wait()
-        assert await proofs.of(run.trace().run) == proof.Unchecked("busy")
+        assert await proofs.of(run.trace(), ()) == proof.Unchecked("busy")
         reader.left.set()
         assert (await first).holds
 
@@ -210,4 +232,4 @@ def test_a_check_that_takes_too_long_is_given_up(monkeypatch):
 
     monkeypatch.setattr(proof, "CHECK_TIMEOUT_S", 0.01)
     run = budget_run()
-    assert asyncio.run(proof.Proofs(Endless([run])).of(run.trace().run)) == proof.Unchecked("slow")
+    assert asyncio.run(proof.Proofs(Endless([run])).of(run.trace(), ())) == proof.Unchecked("slow")

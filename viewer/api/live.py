@@ -75,18 +75,25 @@ class Live:
         after = _last_event_id(request.headers)
         if after is None and queries.single(request, "from") == "now":
             after = await self.reader.last_leaf()
-        is_running = await self.reader.status(*keys) == RUNNING
+        until = await self._until(keys)
         if self._open >= STREAMS_MAX:
             headers = {"Retry-After": "5"}
             return wrapper.error(TOO_MANY.code, "too many live streams are open", TOO_MANY.status, headers=headers)
         follower = self.reader.follow(after, run=keys)
         first: Told = ()
-        if not is_running:
+        if until is not None:
             try:
                 first = await asyncio.wait_for(follower.page(), ENDED_WAIT_S)
             except TimeoutError:
                 return Response(status_code=204)
-        return _Stream(self, follower, first, getattr(request.state, "stopping", None) or asyncio.Event())
+        stopping = getattr(request.state, "stopping", None) or asyncio.Event()
+        return _Stream(self, follower, first, until, stopping)
+
+    async def _until(self, keys: tuple[str, str]) -> int | None:
+        """The last event of a run that has ended; what came after its end is told, too. None while it is running."""
+        if await self.reader.status(*keys) == RUNNING:
+            return None
+        return (await self.reader.overview(*keys)).run.event_count
 
     def entered(self, by: int) -> None:
         """A stream was opened, or has ended."""
@@ -96,13 +103,14 @@ class Live:
 class _Stream(Response):
     """Sends until the run has ended, the client has gone or does not read, or the server stops."""
 
-    def __init__(self, live: Live, follower: Follower, first: Told, stopping: asyncio.Event) -> None:
+    def __init__(self, live: Live, follower: Follower, first: Told, until: int | None, stopping: asyncio.Event) -> None:
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         super().__init__(None, headers=headers, media_type=EVENT_STREAM)
         del self.headers["content-length"]
         self._live = live
         self._follower = follower
         self._first = first
+        self._until = until
         self._stopping = stopping
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -114,7 +122,7 @@ class _Stream(Response):
             await say(send, b": following\n\n")
             if self._first:
                 await say(send, _told(self._first))
-            if not _has_ended(self._first):
+            if not self._has_ended(self._first):
                 await self._follow(send, gone, stopped)
             if not gone.done():
                 # Without the run's end the client asks again, of whoever serves next.
@@ -143,21 +151,22 @@ class _Stream(Response):
                     continue
                 page, coming = coming.result(), None
                 await say(send, _told(page))
-                if _has_ended(page):
+                if self._has_ended(page):
                     return
         finally:
             if coming is not None:
                 coming.cancel()
+
+    def _has_ended(self, page: Told) -> bool:
+        if self._until is None:
+            return any(event.type == LAST for _, event in page)
+        return any(event.seq >= self._until for _, event in page)
 
 
 def _told(page: Told) -> bytes:
     return b"".join(
         b"id: %d\ndata: %b\n\n" % (place, orjson.dumps({"seq": event.seq, "type": event.type})) for place, event in page
     )
-
-
-def _has_ended(page: Told) -> bool:
-    return any(event.type == LAST for _, event in page)
 
 
 def _last_event_id(headers: Headers) -> int | None:

@@ -72,11 +72,13 @@ def agent_body(tally: AgentTally) -> shapes.AgentTally:
             {
                 "resource": spend.resource,
                 "used": spend.used,
+                "unknownCount": spend.unknown_count,
                 "highestShare": spend.highest_share,
                 "runCount": spend.run_count,
             }
             for spend in tally.spends
         ],
         "costMicros": dict(tally.cost_micros),
+        "costUnknown": dict(tally.cost_unknown),
         "newestAt": instant(tally.newest_us),
     }

@@ -12,7 +12,9 @@ class Spend(TypedDict):
 
     resource: str
     used: int
-    """By all of them."""
+    """By all of them, as far as it is known;"""
+    unknownCount: int
+    """and the attempts of which it is not."""
     highestShare: float
     """Of its limit, by the run that used most of it; above 1 where the limit was passed."""
     runCount: int
@@ -31,7 +33,9 @@ class AgentTally(TypedDict):
     hiddenRetries: int
     spends: list[Spend]
     costMicros: dict[str, int]
-    """By currency."""
+    """By currency, as far as it is known;"""
+    costUnknown: dict[str, int]
+    """and the attempts of which it is not, likewise."""
     newestAt: Instant
 
 

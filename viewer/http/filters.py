@@ -10,7 +10,7 @@ from starlette.requests import Request
 from harness.errors import InvalidInput
 from harness.events.base import Code, Id
 from harness.ids import MAX_NAME_CHARS
-from ledger.run_filter import LABELS_MAX, Feedback, RunFilter
+from ledger.run_filter import LABELS_MAX, Feedback, RunFilter, labels_of
 from ledger.words.times import moment_us
 from viewer.api import shapes
 from viewer.http import queries
@@ -64,7 +64,7 @@ def run_filter(request: Request) -> RunFilter:
         text = _single(request, name)
         given[field] = None if text is None else moment_us(name, text)
     given["status"] = tuple(_all(request, STATUS))
-    given["labels"] = dict(_label(text) for text in _all(request, LABEL))
+    given["labels"] = labels_of(LABEL, _all(request, LABEL))
     degraded = _single(request, DEGRADED)
     if degraded is not None:
         if degraded not in _BOOLEANS:
@@ -82,10 +82,3 @@ def _single(request: Request, name: str) -> str | None:
 
 def _all(request: Request, name: str) -> list[str]:
     return [text for text in request.query_params.getlist(name) if text]
-
-
-def _label(text: str) -> tuple[str, str]:
-    name, separator, value = text.partition("=")
-    if not separator:
-        raise InvalidInput(LABEL, "must be a name and a value, as name=value")
-    return name, value

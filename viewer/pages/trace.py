@@ -69,7 +69,7 @@ class TracePages:
         reading = await self._read(links)
         run = reading.whole.run
         is_asked = queries.position(request, "verify") == 1
-        proof = seal(await self.proofs.of(run, is_asked=is_asked), run, links)
+        proof = seal(await self.proofs.of(reading.whole, reading.events, is_asked=is_asked), run, links)
         context = {
             "page": trace_page(reading, links, told),
             "related": await self.reader.related(links.session_id, links.run_id),

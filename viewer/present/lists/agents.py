@@ -38,8 +38,9 @@ class SpendRow:
     """The most that one run used of a limit, and what all runs used together."""
 
     label: str
+    share: str
+    """Of its limit, by the run that used most of it; `≥` where that is not known of all attempts."""
     percent: int
-    """Of its limit, by the run that used most of it."""
     used: str
     tone: str
 
@@ -95,8 +96,8 @@ def _row(tally: AgentTally) -> AgentRow:
         running=tally.by_status.get("RUNNING", 0),
         failed=sum(tally.by_status.get(status, 0) for status in _FAILURES),
         refusals=tuple(_refusals(tally)),
-        spends=tuple(_spend(each) for each in tally.spends[:SPENDS_SHOWN] if each.used),
-        costs=tuple(f"{money(micros)} {currency}" for currency, micros in tally.cost_micros.items()),
+        spends=tuple(_spend(each) for each in tally.spends[:SPENDS_SHOWN] if each.used or each.unknown_count),
+        costs=tuple(_costs(tally)),
     )
 
 
@@ -135,6 +136,15 @@ def _refusals(tally: AgentTally) -> Iterable[str]:
 
 
 def _spend(spend: Spend) -> SpendRow:
-    percent = round(spend.highest_share * 100)
-    tone = "bad" if percent > 100 else "high" if percent >= 80 else ""
-    return SpendRow(resource(spend.resource), percent, amount(spend.resource, spend.used), tone)
+    percent, least = round(spend.highest_share * 100), "≥ " if spend.unknown_count else ""
+    tone = "bad" if spend.highest_share > 1 else "high" if percent >= 80 else ""
+    if not spend.used:
+        return SpendRow(resource(spend.resource), _("unknown"), 0, _("unknown"), tone)
+    used = f"{least}{amount(spend.resource, spend.used)}"
+    return SpendRow(resource(spend.resource), f"{least}{percent} %", percent, used, tone)
+
+
+def _costs(tally: AgentTally) -> Iterable[str]:
+    for currency in {**tally.cost_micros, **tally.cost_unknown}:
+        micros, least = tally.cost_micros.get(currency), "≥ " if currency in tally.cost_unknown else ""
+        yield f"{_('unknown') if micros is None else least + money(micros)} {currency}"
