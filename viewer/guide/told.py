@@ -84,6 +84,7 @@ def transcript() -> Transcript:
         is_first=True,
         is_last=True,
         is_whole=False,
+        entry_count=9,
     )
 
 
