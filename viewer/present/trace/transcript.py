@@ -4,25 +4,22 @@ Attempts of one step are one entry. A run that is too long for its events to be 
 calls alone, in the order in which they started; what stands between them is in the list of its events.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ledger.reading.parts import WorkLine
 from ledger.records import AgentStep, RecordedEvent, RunTrace, ToolInvocation
 from ledger.words import event_lines
-from ledger.words.codes import amount, failure, noun, plain
-from ledger.words.format import count, duration
+from ledger.words.codes import plain
 from viewer.present.content import arguments, peek, said
 from viewer.present.links import TraceLinks
+from viewer.present.trace.attempt_words import attempts_in_words, how_ended, how_refused
 from viewer.present.trace.rows import Paging, WorkRow, paging, step_row, tool_row
 from viewer.reading.run import RunReading
-from viewer.words import N_, ngettext
 from viewer.words import gettext as _
 
 ENTRIES_PER_PAGE = 50
-ATTEMPTS_LISTED = 20
-"""Of one step; further ones are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +202,7 @@ def _worked(
     """What a step or a tool did."""
     is_step = isinstance(work, AgentStep)
     row = step_row(work, links, currency) if isinstance(work, AgentStep) else tool_row(work, links)
-    told = tuple(_told(attempts.get(_key(work), ()))) if is_step else ()
+    told = tuple(attempts_in_words(attempts.get(_key(work), ()))) if is_step else ()
     return Entry(
         key=row.key,
         kind="model" if is_step else "tool",
@@ -224,10 +221,10 @@ def _note(event: RecordedEvent, attempts: Starts) -> Entry:
     kind, label = _TOLD.get(event.type, "guard"), str(fields.get("name", ""))
     words = event_lines.line(event.type, fields)
     if event.type == "attempt.started":
-        ends = [_ended(each) for each in attempts.get(str(fields.get("attempt_id")), ())]
+        ends = [how_ended(each) for each in attempts.get(str(fields.get("attempt_id")), ())]
         words = ", ".join(filter(None, [plain(str(fields.get("operation", ""))), *ends]))
     elif event.type == "reservation.rejected":
-        words = _refused(event)
+        words = how_refused(event)
     elif event.type == "policy.decided":
         reason = plain(str(fields["reason"]))
         said = _("not executed: denied by %(policy)s (%(reason)s)", policy=fields["policy"], reason=reason)
@@ -235,67 +232,3 @@ def _note(event: RecordedEvent, attempts: Starts) -> Entry:
     elif kind == "node":
         label = str(fields.get("to_node") or fields.get("final_node") or "")
     return Entry(f"e{event.seq}-entry", kind, label, words, event.seq)
-
-
-def _ended(event: RecordedEvent) -> str:
-    """How a guard's attempt ended."""
-    fields = event.fields
-    if event.type == "attempt.succeeded":
-        return _("passed after %(time)s", time=duration(fields["duration_us"]))
-    if event.type == "attempt.failed":
-        why = failure(str(fields["failure"]))
-        return _("%(why)s after %(time)s", why=why, time=duration(fields["duration_us"]))
-    return ""
-
-
-def _refused(event: RecordedEvent) -> str:
-    """What was not executed, and which limit it would have passed."""
-    fields = event.fields
-    resource, own = str(fields["resource"]), f"tool:{fields['name']}"
-    is_of_calls = resource.endswith("calls") or resource.startswith(("tool:", "repeat:"))
-    if is_of_calls and fields["amount"] > 1:
-        what = ngettext("%(num)s call not executed", "%(num)s calls not executed", int(fields["amount"]))
-    else:
-        what = _("not executed")
-    facts = {"what": what, "limit": amount(resource, int(fields["limit"])), "resource": noun(resource)}
-    if resource == own and "scope_id" in fields:
-        return _("%(what)s: the limit of %(limit)s of its scope was reached", **facts)
-    if resource == own:
-        return _("%(what)s: the limit of %(limit)s was reached", **facts)
-    if "scope_id" in fields:
-        return _("%(what)s: the limit of %(limit)s of %(resource)s of its scope was reached", **facts)
-    return _("%(what)s: the limit of %(limit)s of %(resource)s was reached", **facts)
-
-
-def _told(events: Sequence[RecordedEvent]) -> Iterator[str]:
-    """Each attempt of a step: how it ended, after how long, and what came then."""
-    lines: list[str] = []
-    for event in events:
-        fields = event.fields
-        if event.type == "attempt.started":
-            lines.append(_("attempt %(number)s of %(most)s", number=fields["attempt"], most=fields["max_attempts"]))
-        elif event.type in _FURTHER:
-            lines[-1] = _(_FURTHER[event.type], attempt=lines[-1], **_facts(fields))
-    yield from lines[:ATTEMPTS_LISTED]
-    if len(lines) > ATTEMPTS_LISTED:
-        yield _("and %(number)s more", number=count(len(lines) - ATTEMPTS_LISTED))
-
-
-def _facts(fields: Mapping[str, Any]) -> dict[str, str]:
-    """Those of an attempt's event that are told, in words."""
-    facts = {}
-    if "failure" in fields:
-        facts["why"] = failure(str(fields["failure"]))
-    if "reason" in fields:
-        facts["why"] = plain(str(fields["reason"]))
-    us = fields.get("duration_us", fields.get("delay_us"))
-    return facts if us is None else {**facts, "time": duration(us)}
-
-
-_FURTHER = {
-    "attempt.succeeded": N_("%(attempt)s: answered after %(time)s"),
-    "attempt.failed": N_("%(attempt)s: %(why)s after %(time)s"),
-    "attempt.abandoned": N_("%(attempt)s: abandoned (%(why)s)"),
-    "retry.scheduled": N_("%(attempt)s; the next one was due in %(time)s"),
-    "retry.refused": N_("%(attempt)s; no other one was made (%(why)s)"),
-}
