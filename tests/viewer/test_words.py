@@ -107,6 +107,10 @@ def marked(tmp_path):
     words.choose(None)
 
 
+MADE_UP = {"/style"}
+"""What it shows stands for content of runs, in whatever part of a page content can stand."""
+
+
 def crawled(client, *starts: str) -> dict[str, list[str]]:
     """The words that came from no message, by the page's address without what varies most."""
     found: dict[str, list[str]] = {}
@@ -114,7 +118,7 @@ def crawled(client, *starts: str) -> dict[str, list[str]]:
     waiting = list(starts)
     while waiting and len(seen) < PAGES_MAX:
         path = waiting.pop(0).partition("#")[0]
-        if path in seen or not path.startswith("/"):
+        if path in seen or not path.startswith("/") or path.partition("?")[0] in MADE_UP:
             continue
         seen.add(path)
         answer = client.get(path, follow_redirects=True)
