@@ -40,9 +40,8 @@ class Renderer:
             lstrip_blocks=True,
             extensions=["jinja2.ext.i18n"],
         )
-        self.environment.install_gettext_callables(  # type: ignore[attr-defined]
-            words.found, words.found_for, newstyle=True
-        )
+        # Not installed by the extension's own way, which looks each message up through three calls and two contexts.
+        self.environment.newstyle_gettext = True  # type: ignore[attr-defined]
         self.environment.filters.update(
             instant=form.instant,
             day_time=form.day_time,
@@ -63,6 +62,9 @@ class Renderer:
             boundary_words=boundary_words,
         )
         self.environment.globals.update(
+            _=words.printed,
+            gettext=words.printed,
+            ngettext=words.printed_for,
             site=site,
             themes=CHOICES,
             style_version=style_version,

@@ -6,12 +6,17 @@ line too, and stay English.
 """
 
 import gettext as catalogues
+from functools import lru_cache
 from pathlib import Path
+
+from markupsafe import Markup
 
 from ledger.words.format import count
 
 LOCALE = Path(__file__).parent / "locale"
 DOMAIN = "tachograph"
+MESSAGES_KEPT_MAX = 2_048
+"""Of messages without facts; there are fewer in the templates."""
 
 _catalogue = catalogues.NullTranslations()
 
@@ -22,6 +27,7 @@ def choose(language: str | None, folder: Path = LOCALE) -> None:
     Raises `FileNotFoundError` where there is no such catalogue.
     """
     global _catalogue
+    _unvarying.cache_clear()
     if not language:
         _catalogue = catalogues.NullTranslations()
         return
@@ -51,6 +57,26 @@ def gettext(message: str, /, **facts: object) -> str:
 def ngettext(one: str, many: str, number: int, /, **facts: object) -> str:
     """The same in the form that goes with the number, which is `%(num)s` unless it is given."""
     return found_for(one, many, number) % {"num": count(number), **facts}
+
+
+def printed(message: str, /, **facts: object) -> Markup:
+    """As `gettext`, for templates: the message is markup, its facts are escaped, and a `%` is always `%%`."""
+    return _markup(found(message)) % facts if facts else _unvarying(message)
+
+
+def printed_for(one: str, many: str, number: int, /, **facts: object) -> Markup:
+    """As `ngettext`, likewise; `%(num)s` is the bare number."""
+    return _markup(found_for(one, many, number)) % {"num": number, **facts}
+
+
+@lru_cache(MESSAGES_KEPT_MAX)
+def _unvarying(message: str) -> Markup:
+    return _markup(found(message)) % {}
+
+
+def _markup(words: str) -> Markup:
+    """Those of the source, or of its catalogue; no content of a run is among them."""
+    return Markup(words)  # noqa: S704
 
 
 def N_(message: str) -> str:

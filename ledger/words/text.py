@@ -26,6 +26,8 @@ _CONTROLS = (
 
 def visible(text: str) -> str:
     """The text with each character that could hide or turn it replaced by a mark that names it."""
+    if text.isascii() and text.isprintable():  # as most are, and to see it is quicker than to search
+        return text
     return UNSAFE.sub(lambda found: mark(found[0]), text)
 
 

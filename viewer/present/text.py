@@ -19,6 +19,8 @@ _CODE = re.compile("`([^`\n]+)`")
 
 def visible_markup(text: str) -> Markup:
     """The same as HTML, with the marks told apart from characters that merely look like them."""
+    if text.isascii() and text.isprintable():
+        return escape(text)
     out: list[Markup] = []
     at = 0
     for found in UNSAFE.finditer(text):
