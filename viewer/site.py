@@ -1,7 +1,7 @@
 """Addresses of the viewer's pages and endpoints, below whatever path it is served at."""
 
 from dataclasses import dataclass
-from urllib.parse import urlencode
+from urllib.parse import quote_plus
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +140,14 @@ class Site:
         return f"{self.root}/api/chat/session/{session_id}/runs"
 
     def _path(self, path: str, query: dict[str, str | int | None]) -> str:
-        given = {name: value for name, value in query.items() if value is not None}
-        return f"{self.root}{path}{'?' + urlencode(given) if given else ''}"
+        given = "&".join(f"{name}={_quoted(value)}" for name, value in query.items() if value is not None)
+        return f"{self.root}{path}{'?' + given if given else ''}"
+
+
+def _quoted(value: str | int) -> str:
+    """As `urlencode` has it, which takes long for what needs no quoting, such as most values of the links of a page."""
+    text = str(value)
+    return text if text.isalnum() and text.isascii() else quote_plus(text)
 
 
 def _sides(a: tuple[str, str], b: tuple[str, str] | None) -> dict[str, str | int | None]:

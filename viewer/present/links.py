@@ -67,11 +67,11 @@ class TraceLinks:
 
     def replaying(self, seq: int | None) -> str:
         """The run as it was just after event `seq`; as it is now for None."""
-        return replace(self, at=seq, event=None, after=0, steps=0, tools=0)._path("")
+        return self._path("", at=seq, event=None, after=0, steps=0, tools=0)
 
     def seeking(self, what: Seek) -> str:
         """The next event of a kind, looked for from the one that is shown."""
-        return replace(self, event=None, after=0, steps=0, tools=0, seek=what)._path("")
+        return self._path("", event=None, after=0, steps=0, tools=0, seek=what)
 
     @property
     def replay_state(self) -> Mapping[str, str | int]:
@@ -103,40 +103,40 @@ class TraceLinks:
 
     def unfiltered(self) -> str:
         """All events."""
-        return replace(self, family=None, failures=False, text="", after=0, view="events")._path("events")
+        return self._path("events", family=None, failures=0, q="", after=0, view="events")
 
     def viewing(self, view: View) -> str:
         """The same page with another list."""
-        return replace(self, view=view)._path("lists")
+        return self._path("lists", view=view)
 
     def event_at(self, seq: int) -> str:
         """The same page with event `seq` shown in full."""
-        return replace(self, event=seq, view="events")._path(f"e{seq}")
+        return self._path(f"e{seq}", event=seq, view="events")
 
     def found(self, seq: int, page_size: int) -> str:
         """The page of the event list that holds `seq`."""
-        plain = replace(self, family=None, failures=False, text="")
-        return replace(plain, after=(seq - 1) // page_size * page_size, event=seq, view="events")._path(f"e{seq}")
+        after = (seq - 1) // page_size * page_size
+        return self._path(f"e{seq}", family=None, failures=0, q="", after=after, event=seq, view="events")
 
     def events_after(self, seq: int) -> str:
         """Another page of the event list."""
-        return replace(self, after=seq, view="events")._path("events")
+        return self._path("events", after=seq, view="events")
 
     def steps_from(self, skipped: int) -> str:
         """Another page of the steps."""
-        return replace(self, steps=skipped, view="steps")._path("steps")
+        return self._path("steps", steps=skipped, view="steps")
 
     def tools_from(self, skipped: int) -> str:
         """Another page of the tools."""
-        return replace(self, tools=skipped, view="tools")._path("tools")
+        return self._path("tools", tools=skipped, view="tools")
 
     def entries_from(self, skipped: int) -> str:
         """Another page of the transcript."""
-        return replace(self, entries=skipped, content=None, offset=0, view="transcript")._path("transcript")
+        return self._path("transcript", entries=skipped, content=None, offset=0, view="transcript")
 
     def works_from(self, steps: int, tools: int) -> str:
         """Another page of the transcript of a long run, by how many steps and tool calls are before it."""
-        return replace(self, steps=steps, tools=tools, content=None, offset=0, view="transcript")._path("transcript")
+        return self._path("transcript", steps=steps, tools=tools, content=None, offset=0, view="transcript")
 
     def within(self, view: View) -> "TraceLinks":
         """The same state, staying with that list."""
@@ -144,20 +144,20 @@ class TraceLinks:
 
     def content_from(self, key: str, offset: int) -> str:
         """The same page with another window of a content."""
-        return replace(self, content=key, offset=offset)._path(key)
+        return self._path(key, content=key, offset=offset)
 
     def zoomed(self, t0: int, t1: int) -> str:
         """The same page with the timeline of that stretch of the run."""
-        return replace(self, t0=t0, t1=t1)._path("timeline")
+        return self._path("timeline", t0=t0, t1=t1)
 
     @property
     def zoomed_out(self) -> str:
         """The same page with the timeline of the whole run."""
-        return replace(self, t0=None, t1=None)._path("timeline")
+        return self._path("timeline", t0=None, t1=None)
 
     def with_idle(self, idle: Idle | None) -> str:
         """The same page with idle stretches of the timeline in full (`shown`) or folded (None)."""
-        return replace(self, idle=idle)._path("timeline")
+        return self._path("timeline", idle=idle)
 
     @property
     def verifying(self) -> str:
@@ -178,25 +178,31 @@ class TraceLinks:
         """What happens from now on."""
         return self.site.live_api(self.session_id, self.run_id)
 
-    def _path(self, anchor: str, **more: int) -> str:
+    def _path(self, anchor: str, **changed: str | int | None) -> str:
+        """This state but for what is `changed`, by the address's own names; what goes without saying is left out."""
         state: dict[str, str | int | None] = {
-            "after": self.after or None,
+            "after": self.after,
             "event": self.event,
             "at": self.at,
             "seek": self.seek,
             "family": self.family,
-            "failures": 1 if self.failures else None,
-            "q": self.text or None,
-            "steps": self.steps or None,
-            "tools": self.tools or None,
-            "entries": self.entries or None,
+            "failures": int(self.failures),
+            "q": self.text,
+            "steps": self.steps,
+            "tools": self.tools,
+            "entries": self.entries,
             "content": self.content,
-            "offset": self.offset or None,
+            "offset": self.offset,
             "view": self.view,
             "t0": self.t0,
             "t1": self.t1,
             "idle": self.idle,
-            **more,
+            **changed,
         }
-        path = self.site.run(self.session_id, self.run_id, **state)
+        said = {name: value for name, value in state.items() if value or (value == 0 and name in _SAID_AT_ZERO)}
+        path = self.site.run(self.session_id, self.run_id, **said)
         return f"{path}#{anchor}" if anchor else path
+
+
+_SAID_AT_ZERO = ("event", "at", "t0", "t1")
+"""Of these zero is something else than nothing."""
