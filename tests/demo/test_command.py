@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 RUN_LINE = re.compile(
     r"^run sessionId=(\S+) runId=(\S+) status=(\S+) steps=(\d+) tools=(\d+) trace=(http://\S+)$", re.M
 )
-TIMEOUT_S = 50
+TIMEOUT_S = 150
 FOREIGN = ("OPENAI_", "TACHOGRAPH_", "REDIS_")
 """What is set for whoever runs the tests is not set for the command."""
 

@@ -264,7 +264,7 @@ asyncio.run(leave(*sys.argv[1:]))
 
 @pytest.mark.parametrize(("how", "code"), [("return", 0), ("raise", 1)])
 def test_a_process_that_leaves_its_ledger_open_ends_and_has_written_all(database, plain, how, code):  # CASES 38
-    done = subprocess.run([sys.executable, "-c", LEAVING, database.url, how], capture_output=True, timeout=50)
+    done = subprocess.run([sys.executable, "-c", LEAVING, database.url, how], capture_output=True, timeout=150)
     assert done.returncode == code, done.stderr.decode()
     assert plain().execute("SELECT count(*) FROM event WHERE run_id = 'run-1'").fetchone() == (201,)
 

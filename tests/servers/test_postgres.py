@@ -26,7 +26,7 @@ def test_a_server_that_was_killed_comes_back_with_its_data_and_is_gone_once_it_w
 def test_a_server_ends_with_the_process_that_started_it_however_that_ends(tmp_path):
     script = "import os; from tests.servers.postgres import PostgresServer; s = PostgresServer().start()"
     script += "; print(s._process.pid, s.folder, flush=True); os.kill(os.getpid(), 9)"
-    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=50)
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=150)
     pid, folder = done.stdout.split()
     for _ in range(200):
         if not Path(f"/proc/{pid}").exists():
