@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from ledger.audit.walking.standing import Change, changes
 from ledger.reading.parts import WorkLine
@@ -31,10 +32,11 @@ TITLE_CHARS_MAX = 240
 TRANSITIONS_LISTED = 24
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TracePage:
-    """The page."""
+    """The page. Of its lists those are made that are looked at: it shows one."""
 
+    reading: RunReading
     trace: RunTrace
     links: TraceLinks
     notices: Sequence[str]
@@ -52,15 +54,44 @@ class TracePage:
     transition_count: int
     graph: Graph | None
     answer: Block | None
-    steps: Sequence[rows.WorkRow]
-    steps_paging: rows.Paging
-    tools: Sequence[rows.WorkRow]
-    tools_paging: rows.Paging
-    events: EventList
     inspector: Inspector | None
     replay: ReplayBar
     transcript: Transcript
     judgements: Sequence[Judgement]
+
+    @property
+    def steps(self) -> Sequence[rows.WorkRow]:
+        """A page of the model steps."""
+        return self._steps[0]
+
+    @property
+    def steps_paging(self) -> rows.Paging:
+        """Which page it is."""
+        return self._steps[1]
+
+    @property
+    def tools(self) -> Sequence[rows.WorkRow]:
+        """A page of the tool calls."""
+        return self._tools[0]
+
+    @property
+    def tools_paging(self) -> rows.Paging:
+        """Which page it is."""
+        return self._tools[1]
+
+    @cached_property
+    def events(self) -> EventList:
+        """A page of the events."""
+        return event_list(self.reading, self.links)
+
+    @cached_property
+    def _steps(self) -> tuple[Sequence[rows.WorkRow], rows.Paging]:
+        run = self.trace.run
+        return rows.step_rows(self.reading.steps, run.summary.step_count, self.links, run.currency)
+
+    @cached_property
+    def _tools(self) -> tuple[Sequence[rows.WorkRow], rows.Paging]:
+        return rows.tool_rows(self.reading.tools, self.trace.run.summary.tool_call_count, self.links)
 
     @property
     def tabs(self) -> Sequence[tuple[View, str, int | None]]:
@@ -80,9 +111,8 @@ def trace_page(reading: RunReading, links: TraceLinks, told: str = "") -> TraceP
     transitions = transitions_of(trace, reading.past_events if reading.complete else ())
     scopes, asked = scopes_of(reading.past_events) if reading.complete else [], stop_request(reading.past_events)
     transcript = transcript_of(reading, links)
-    steps, steps_paging = rows.step_rows(reading.steps, run.summary.step_count, links, run.currency)
-    tools, tools_paging = rows.tool_rows(reading.tools, run.summary.tool_call_count, links)
     return TracePage(
+        reading=reading,
         trace=trace,
         links=links,
         notices=(*filter(None, [told]), *notices(reading, links, transcript.entry_count)),
@@ -106,11 +136,6 @@ def trace_page(reading: RunReading, links: TraceLinks, told: str = "") -> TraceP
         transition_count=len(transitions),
         graph=graph_of(reading, transitions),
         answer=rows.content_block("answer", trace.answer, links, long=True),
-        steps=steps,
-        steps_paging=steps_paging,
-        tools=tools,
-        tools_paging=tools_paging,
-        events=event_list(reading, links),
         inspector=inspector(reading, links, changed_by(selected, reading.place)),
         replay=replay_bar(reading, links),
         transcript=transcript,
