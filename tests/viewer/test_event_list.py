@@ -36,12 +36,17 @@ def seqs(page):
     return [int(name[1:]) for name in page.ids if name[0] == "e" and name[1:].isdigit()]
 
 
+def holding_count(page):
+    """How many rows say that their link holds; the seal above them says that the log holds the run."""
+    return page.text.count(" holds ") - page.text.count(" log holds ")
+
+
 def test_every_link_of_a_page_is_reckoned_again_from_the_stored_bytes(client):
     page = read(client, f"{ANSWERED}&view=events")
-    assert page.text.count(" holds ") == 32
+    assert holding_count(page) == 32
     assert "does not hold" not in page.text
     assert "That says nothing of events that are not on this page." in page.text
-    assert read(client, f"{ANSWERED}&view=events&after=20").text.count(" holds ") == 12
+    assert holding_count(read(client, f"{ANSWERED}&view=events&after=20")) == 12
 
 
 def test_an_event_that_was_changed_and_the_one_behind_a_changed_link_do_not_hold(tmp_path):
