@@ -42,7 +42,7 @@ def session_body(session: ChatSession) -> shapes.Session:
         "messagePairCount": session.message_pair_count,
         "createdAt": instant(session.created_us),
         "lastActiveAt": instant(session.last_active_us),
-        "expiresAt": _instant(session.expires_us),
+        "expiresAt": instant_or_null(session.expires_us),
     }
 
 
@@ -86,7 +86,7 @@ def run_body(trace: RunTrace) -> shapes.Run:
         "incidents": camel(run.incidents),
         "timeoutUs": run.timeout_us,
         "startedAt": instant(run.started_us),
-        "endedAt": _instant(run.ended_us),
+        "endedAt": instant_or_null(run.ended_us),
         "elapsedUs": run.elapsed_us,
         "outcomeReason": run.outcome_reason,
         "cancelReason": run.cancel_reason,
@@ -204,7 +204,7 @@ def feedback_body(feedback: Mapping[str, Any] | None) -> Json | None:
     if feedback is None:
         return None
     body: Json = camel({key: value for key, value in feedback.items() if key != "recorded_us"})
-    return {**body, "recordedAt": _instant(feedback.get("recorded_us"))}
+    return {**body, "recordedAt": instant_or_null(feedback.get("recorded_us"))}
 
 
 def camel(value: Any) -> Any:
@@ -230,7 +230,8 @@ def _resources(amounts: Mapping[str, int]) -> shapes.Resources:
     return cast(shapes.Resources, body)
 
 
-def _instant(epoch_us: int | None) -> str | None:
+def instant_or_null(epoch_us: int | None) -> str | None:
+    """A time that there may not be yet, nor ever."""
     return None if epoch_us is None else instant(epoch_us)
 
 

@@ -17,11 +17,11 @@ from ledger.erasing.errors import (
     SecondPersonNeeded,
 )
 from ledger.errors import ContentNotFound, SessionNotFound
-from ledger.words.format import instant
 from viewer.access.guard import session_for
 from viewer.access.principal import owner_in
 from viewer.access.routes import GuardedRoute, Right
 from viewer.api import erasing_shapes as shapes
+from viewer.api.bodies import instant_or_null
 from viewer.api.writing import ID
 from viewer.erasing.carrying_out import Erasures, ErasureUnderWay
 from viewer.erasing.known import Erasure, What
@@ -164,18 +164,14 @@ def erasure_body(erasure: Erasure) -> shapes.Erasure:
         "sessionId": what.session_id,
         "runId": what.run_id,
         "digest": what.digest,
-        "endedBefore": _instant(what.before_us),
+        "endedBefore": instant_or_null(what.before_us),
         "reason": what.reason,
         "askedBy": erasure.asked_by,
-        "askedAt": _instant(erasure.asked_us),
-        "expiresAt": _instant(erasure.expires_us),
+        "askedAt": instant_or_null(erasure.asked_us),
+        "expiresAt": instant_or_null(erasure.expires_us),
         "decidedBy": erasure.decided_by,
-        "decidedAt": _instant(erasure.decided_us),
-        "finishedAt": _instant(erasure.finished_us),
+        "decidedAt": instant_or_null(erasure.decided_us),
+        "finishedAt": instant_or_null(erasure.finished_us),
         "contentCount": erasure.content_count,
         "sizeBytes": erasure.size_bytes,
     }
-
-
-def _instant(epoch_us: int | None) -> str | None:
-    return None if epoch_us is None else instant(epoch_us)

@@ -13,7 +13,7 @@ from ledger.words.format import instant
 from viewer.access.routes import GuardedRoute, Right
 from viewer.access.sessions import ONE_SESSION
 from viewer.api import shapes
-from viewer.api.bodies import camel, summary_body
+from viewer.api.bodies import camel, instant_or_null, summary_body
 from viewer.http import queries, wrapper
 from viewer.http.filters import FILTERS, SESSION_PREFIX, run_filter
 from viewer.openapi.describing import RUN_CURSOR, Described, Parameter, paging
@@ -87,7 +87,7 @@ def line_body(run: RunLine) -> shapes.RunLine:
         "currency": run.currency,
         "costUnknownCount": run.cost_unknown_count,
         "timeoutUs": run.timeout_us,
-        "endedAt": None if run.ended_us is None else instant(run.ended_us),
+        "endedAt": instant_or_null(run.ended_us),
         "elapsedUs": run.elapsed_us,
         "useful": run.useful,
         "incidents": camel(run.incidents),
@@ -105,7 +105,7 @@ def session_line_body(session: SessionLine) -> shapes.SessionLine:
         "runCount": session.run_count,
         "createdAt": instant(session.created_us),
         "lastActiveAt": instant(session.last_active_us),
-        "expiresAt": None if session.expires_us is None else instant(session.expires_us),
+        "expiresAt": instant_or_null(session.expires_us),
         "newestRun": None if session.newest_run is None else line_body(session.newest_run),
     }
 

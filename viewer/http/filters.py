@@ -33,7 +33,6 @@ PLAIN = {
 TIMES = {"from": "from_us", "to": "to_us"}
 STATUS, LABEL, DEGRADED = "status", "label", "degraded"
 """`status` and `label` (`name=value`) may be given several times."""
-PARAMETERS = (*PLAIN, *TIMES, STATUS, LABEL, DEGRADED)
 _Name = Annotated[str, Field(pattern=r"^[ -~]*[!-~][ -~]*$", max_length=MAX_NAME_CHARS)]
 _Time = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\d(T\S+)?$")]
 _Labels = Annotated[list[Annotated[str, Field(pattern=r"^[!-<>-~]{1,99}=[!-~]{1,99}$")]], Field(max_length=LABELS_MAX)]

@@ -52,10 +52,6 @@ class Scale:
         piece = min(bisect_right(self.places, x), len(self.places) - 1)
         return _between(x, self.places[piece - 1 : piece + 1], self.times_us[piece - 1 : piece + 1])
 
-    def is_folded(self, at_us: int) -> bool:
-        """Whether a moment lies inside a break, where no tick would be true."""
-        return any(fold.start_us < at_us < fold.end_us for fold in self.folds)
-
 
 def _between(value: float, known: Sequence[float], wanted: Sequence[float]) -> float:
     return wanted[0] + (value - known[0]) / (known[1] - known[0]) * (wanted[1] - wanted[0])

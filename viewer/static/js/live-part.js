@@ -1,6 +1,7 @@
 // <live-part id="..." data-running="true">: a part of a page that the server draws anew now and then, more often while
 // something in it is running. Nothing is asked for while nobody sees the page.
 
+import { pageAt } from "./in-place.js";
 import { addLocalTimes } from "./local-time.js";
 
 const PAUSE_RUNNING_MS = 2000;
@@ -48,9 +49,7 @@ class LivePart extends HTMLElement {
   }
 
   async #asked(signal) {
-    const answer = await fetch(location.href, { signal, cache: "no-store" });
-    if (!answer.ok) throw new Error(answer.statusText);
-    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const { page } = await pageAt(location.href, signal);
     const fresh = page.getElementById(this.id);
     if (fresh === null) throw new Error("the part is gone");
     return fresh;

@@ -2,7 +2,7 @@
 // running, asks for its trace whenever the server says that something has happened, and now and then in any case, and
 // shows the page anew whenever the trace is no longer the one that the page shows.
 
-import { addLocalTimes } from "./local-time.js";
+import { keepOpen, pageAt, replacePart } from "./in-place.js";
 
 const PAUSE_MS = 2000;
 const PAUSE_TOLD_MS = 15000;
@@ -93,22 +93,12 @@ class LiveRun extends HTMLElement {
     });
   }
 
-  // The server draws the page, and what was open stays so. A page still running brings the next <live-run> along;
-  // one that has ended brings none. Scripts in a parsed document do not run.
+  // A page still running brings the next <live-run> along; one that has ended brings none.
   async #showAnew(signal) {
-    const answer = await fetch(location.href, { signal, cache: "no-store" });
-    if (!answer.ok) throw new Error(answer.statusText);
-    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
-    for (const details of document.querySelectorAll("main li[id] > details[open]")) {
-      fresh.getElementById(details.parentElement.id)?.querySelector("details")?.setAttribute("open", "");
-    }
-    for (const details of document.querySelectorAll("main details[id][open]")) {
-      fresh.getElementById(details.id)?.setAttribute("open", "");
-    }
-    const main = fresh.querySelector("main");
-    addLocalTimes(main);
-    document.title = fresh.title;
-    document.querySelector("main").replaceWith(main);
+    const { page } = await pageAt(location.href, signal);
+    keepOpen(page);
+    document.title = page.title;
+    replacePart("main", page);
   }
 
   #say(words) {

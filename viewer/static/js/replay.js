@@ -2,14 +2,14 @@
 // shown is replaced by what it answers, and the address says where the run is. Keys: left and right go one event back and
 // on, with shift to the failure before and the next one, home and end to the first event and to the run as it is now.
 
-import { addLocalTimes } from "./local-time.js";
+import { InPlace, isPlainClick, keepOpen, replacePart } from "./in-place.js";
 
 const REST_MS = 90;
 const TYPED_IN = "input, textarea, select, [contenteditable], [role=slider], [role=tree], [data-own-keys]";
 
 class ReplayBar extends HTMLElement {
   #left = null;
-  #asked = null;
+  #inPlace = new InPlace();
   #timer = 0;
 
   connectedCallback() {
@@ -28,7 +28,7 @@ class ReplayBar extends HTMLElement {
 
   disconnectedCallback() {
     this.#left.abort();
-    this.#asked?.abort();
+    this.#inPlace.letGo();
     clearTimeout(this.#timer);
   }
 
@@ -57,7 +57,7 @@ class ReplayBar extends HTMLElement {
 
   #follow(event) {
     const link = event.target.closest("a");
-    if (link === null || event.button !== 0 || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+    if (link === null || !isPlainClick(event)) return;
     event.preventDefault();
     this.#show(link.href);
   }
@@ -78,34 +78,17 @@ class ReplayBar extends HTMLElement {
     if (link !== null) this.#show(link.href);
   }
 
-  // The last one that was asked for wins.
-  async #show(address) {
+  #show(address) {
     clearTimeout(this.#timer);
-    this.#asked?.abort();
-    this.#asked = new AbortController();
-    const { signal } = this.#asked;
-    this.setAttribute("aria-busy", "true");
-    try {
-      const answer = await fetch(address, { signal, cache: "no-store" });
-      if (!answer.ok) throw new Error(answer.statusText);
-      const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
-      if (!signal.aborted) this.#replace(fresh, answer.url);
-    } catch {
-      // What the page cannot be shown in place, the browser shows with its own words.
-      if (!signal.aborted) location.assign(address);
-    }
+    this.#inPlace.show(address, this, (page, found) => this.#replace(page, found));
   }
 
-  #replace(fresh, address) {
-    const bar = fresh.querySelector("replay-bar");
-    const shown = fresh.querySelector("main > .trace");
-    for (const details of document.querySelectorAll("main li[id] > details[open]")) {
-      fresh.getElementById(details.parentElement.id)?.querySelector("details")?.setAttribute("open", "");
-    }
-    addLocalTimes(shown);
+  #replace(page, address) {
+    const bar = page.querySelector("replay-bar");
+    keepOpen(page);
     history.replaceState(history.state, "", address);
-    document.title = fresh.title;
-    document.querySelector("main > .trace").replaceWith(shown);
+    document.title = page.title;
+    replacePart("main > .trace", page);
     this.className = bar.className;
     this.removeAttribute("aria-busy");
     this.#number.value = bar.querySelector("input[name=at]").value;

@@ -3,14 +3,14 @@
 // Keys while the focus is inside: + and - closer and wider, [ and ] or the arrows earlier and later, 0 the whole run.
 // Mouse: a drag selects a stretch, the wheel with ctrl looks closer and wider where it points.
 
-import { addLocalTimes } from "./local-time.js";
+import { InPlace, isPlainClick, keepOpen, replacePart } from "./in-place.js";
 import { Pointing } from "./timeline-pointing.js";
 
 const STEP_OF = { "+": "in", "=": "in", "-": "out", "0": "all", "[": "earlier", "]": "later", ArrowLeft: "earlier", ArrowRight: "later" };
 
 class TimeZoom extends HTMLElement {
   #left = null;
-  #asked = null;
+  #inPlace = new InPlace();
   #pointing = null;
 
   connectedCallback() {
@@ -31,7 +31,7 @@ class TimeZoom extends HTMLElement {
 
   #follow(event) {
     const link = event.target.closest("a[data-zoom]");
-    if (link === null || event.defaultPrevented || event.button !== 0 || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+    if (link === null || event.defaultPrevented || !isPlainClick(event)) return;
     event.preventDefault();
     this.#show(link.getAttribute("href"), link.dataset.zoom);
   }
@@ -51,20 +51,8 @@ class TimeZoom extends HTMLElement {
     return link !== null;
   }
 
-  // The last one that was asked for wins; what cannot be shown in place, the browser shows with its own words.
-  async #show(address, focused) {
-    this.#asked?.abort();
-    this.#asked = new AbortController();
-    const { signal } = this.#asked;
-    this.setAttribute("aria-busy", "true");
-    try {
-      const answer = await fetch(address, { signal, cache: "no-store" });
-      if (!answer.ok) throw new Error(answer.statusText);
-      const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
-      if (!signal.aborted) replacePage(fresh, address, focused);
-    } catch {
-      if (!signal.aborted) location.assign(address);
-    }
+  #show(address, focused) {
+    this.#inPlace.show(address, this, (page, found) => replacePage(page, found, focused));
   }
 }
 
@@ -76,20 +64,12 @@ function stretch(t0, t1) {
   return address.href;
 }
 
-// Every link of the page carries the stretch, so more than the drawing is new; what was open stays so.
-function replacePage(fresh, address, focused) {
-  for (const details of document.querySelectorAll("main li[id] > details[open]")) {
-    fresh.getElementById(details.parentElement.id)?.querySelector("details")?.setAttribute("open", "");
-  }
-  for (const wanted of ["main > .trace", "replay-bar"]) {
-    const part = fresh.querySelector(wanted);
-    if (part === null) continue;
-    addLocalTimes(part);
-    document.querySelector(wanted)?.replaceWith(part);
-  }
-  const kept = new URL(address, location.href);
-  kept.hash = "";
-  history.replaceState(history.state, "", kept);
+// Every link of the page carries the stretch, so more than the drawing is new.
+function replacePage(page, address, focused) {
+  keepOpen(page);
+  replacePart("main > .trace", page);
+  replacePart("replay-bar", page);
+  history.replaceState(history.state, "", address);
   const zoom = document.querySelector("time-zoom");
   (zoom.querySelector(`a[data-zoom="${focused}"]`) ?? zoom.querySelector(".tl-plot") ?? zoom).focus({ preventScroll: true });
 }
