@@ -1,7 +1,7 @@
 # Every target sets up what it needs by itself. ARGS go to the command: make test ARGS="-k budget"
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve baseline test lint bench soak strings lock clean
+.PHONY: help demo serve baseline test lint bench soak strings snapshots lock clean
 .NOTPARALLEL:
 
 python := .venv/bin/python
@@ -44,6 +44,11 @@ soak: ## Kill processes and servers for ten minutes, and look at the ledgers (AR
 strings: ## Extract what the viewer says into its catalogue, for translators
 	@.ci/setup tests
 	@$(python) -m tests.strings
+
+snapshots: ## Write down anew how the style guide looks, after looking at build/screenshots
+	@.ci/setup tests
+	@SNAPSHOTS=renew $(python) -m pytest -q -n0 tests/browser/test_style.py -k agreed
+	@git --no-pager diff --stat tests/browser/style.json
 
 lock: ## Lock the versions anew from pyproject.toml (ARGS=--upgrade takes the newest)
 	@.ci/setup
