@@ -22,7 +22,7 @@ from tests.faults.processes import links_of
 from tests.ledger.blank import blank_at
 from tests.ledger.scripted import ScriptedRun, seal
 
-DISK_BYTES = 3 * 1024 * 1024
+DISK_BYTES = 6 * 1024 * 1024
 PAGES_LEFT = 40
 LIMITS = Limits(
     model_calls=10**9,

@@ -149,7 +149,7 @@ class Erasing:
 
 def prefix_in(request: Request) -> str | None:
     """How the sessions begin that it is about; for who is limited to some, the guard has set it."""
-    prefix = queries.single(request, "sessionPrefix") or None
+    prefix = queries.single(request, "sessionPrefix")
     return None if prefix is None else check_id("sessionPrefix", prefix)
 
 
