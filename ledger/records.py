@@ -30,6 +30,7 @@ class ContentView:
     """Salted SHA-256 in lower-case hexadecimal, as the event names it."""
     size_bytes: int
     media_type: str
+    """Empty where there are no bytes: nothing that is left vouches for it then."""
     state: ContentState
     data: bytes | None
     """The bytes, or None where only the digest was kept or the content was erased."""

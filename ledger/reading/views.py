@@ -204,6 +204,7 @@ def content_of(row: Fields) -> ContentView:
     """A content as it can be read today."""
     digest, size_bytes, media_type, state, stored, erasure, encoding = row
     data, is_damaged = (stored, False) if encoding is None else _unpacked(stored, encoding, size_bytes)
+    media_type = "" if data is None else media_type
     if erasure is None and not is_damaged:
         return ContentView(digest, size_bytes, media_type, state, data)
     return ContentView(digest, size_bytes, media_type, "damaged" if is_damaged else state, data, _erasure_of(erasure))

@@ -19,6 +19,7 @@ from ledger.rebuild import empty_projections
 from ledger.store import statements
 from ledger.store.grouped import Grouped
 from ledger.store.identity import READ_META
+from ledger.store.kinds import strange_value
 from ledger.store.probe import connect_to_read, one_moment, require_current
 from ledger.store.rules import rules_made, rules_of
 from ledger.verifying.chain import COLUMNS
@@ -84,13 +85,13 @@ class SqliteVerifiable:
         return int(head_seq)
 
     async def shares(self) -> list[Share]:
-        return await self._read(lambda ledger: divide(ledger.execute(STREAMS)))
+        return await self._read(partial(_shares, self.place))
 
     async def check(self, share: Share) -> Tally:
         return await self._read(partial(_check_share, self.ledger_id, share))
 
     async def check_run(self, session_id: str, run_id: str) -> Tally:
-        return await self._read(partial(_check_run, self.ledger_id, session_id, run_id))
+        return await self._read(partial(_check_run, self, session_id, run_id))
 
     async def whole(self) -> tuple[Finding, ...]:
         return await self._read(_whole)
@@ -107,6 +108,17 @@ class SqliteVerifiable:
             raise LedgerUnreadable(self.place, f"cannot be read ({error})") from error
 
 
+def _shares(place: Path, ledger: sqlite3.Connection) -> list[Share]:
+    _require_kinds(place, ledger)
+    return divide(ledger.execute(STREAMS))
+
+
+def _require_kinds(place: Path, ledger: sqlite3.Connection, stream_id: str | None = None) -> None:
+    """A `LedgerUnreadable` where a column holds what it cannot: all else relies on what is read being of its kind."""
+    if (strange := strange_value(ledger, stream_id)) is not None:
+        raise LedgerUnreadable(place, strange)
+
+
 def _check_share(ledger_id: str, share: Share, ledger: sqlite3.Connection) -> Tally:
     tally = Tally()
     with contextlib.closing(empty_projections()) as beside, one_moment(ledger):
@@ -116,13 +128,14 @@ def _check_share(ledger_id: str, share: Share, ledger: sqlite3.Connection) -> Ta
     return tally
 
 
-def _check_run(ledger_id: str, session_id: str, run_id: str, ledger: sqlite3.Connection) -> Tally:
+def _check_run(of: SqliteVerifiable, session_id: str, run_id: str, ledger: sqlite3.Connection) -> Tally:
     tally = Tally()
     with contextlib.closing(empty_projections()) as beside, one_moment(ledger):
+        _require_kinds(of.place, ledger, run_stream(run_id))
         row = ledger.execute(statements.STREAM, (run_stream(run_id),)).fetchone()
         if row is None or StreamRow(*row).session_id != session_id:
             raise RunNotFound(session_id, run_id)
-        _check_streams(ledger_id, [StreamRow(*row)], ledger, beside, tally)
+        _check_streams(of.ledger_id, [StreamRow(*row)], ledger, beside, tally)
     return tally
 
 

@@ -64,7 +64,7 @@ class Contents:
         """The next content."""
         self.count += 1
         row = kept.row
-        problem = _problem_of(row) or (None if kept.key_id is None else "names a key, and none is used")
+        problem = _problem_of(row) or _problem_beside(kept)
         if row.state == "erased" and problem is None:
             self._erased[kept.erased_seq] = self._erased.get(kept.erased_seq, 0) + 1
             if self._are_right and kept.erased_seq not in self._said:
@@ -105,6 +105,16 @@ class Contents:
             self.findings.append(Finding(problem, detail, self._stream_id, seq))
 
 
+def _problem_beside(kept: Kept) -> str | None:
+    if kept.key_id is not None:
+        return "names a key, and none is used"
+    if kept.erased_seq is not None and kept.row.state != "erased":
+        return "names an erasure, and is not erased"
+    if kept.row.encoding is not None and kept.row.data is None:
+        return "is said to be encoded, and is not there"
+    return None
+
+
 def _problem_of(row: ContentRow) -> str | None:
     if row.state == "erased":
         return None if row.data is None and row.salt is None else "is said to be erased, and is not"
@@ -112,6 +122,8 @@ def _problem_of(row: ContentRow) -> str | None:
         return "has lost its salt"
     if row.state == "digest_only":
         return None if row.data is None else "is said to be a digest only, and is not"
+    if row.state != "stored":
+        return f"is said to be {row.state}, which no content is"
     try:
         data = unpack(row.data or b"", row.encoding, row.size_bytes)
         if len(data) != row.size_bytes:

@@ -43,7 +43,7 @@ class Verifiable(Protocol):
         """The number of the last event of a stream; 0 if there is no such stream."""
 
     async def shares(self) -> list[Share]:
-        """All streams, divided."""
+        """All streams, divided; a `LedgerUnreadable` where a column holds a value that is of none of its kinds."""
 
     async def check(self, share: Share) -> Tally:
         """What the streams of a share turn out to be."""

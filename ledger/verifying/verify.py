@@ -38,8 +38,8 @@ async def verify(
     """
     async with opened(url) as ledger:
         tally, done = Tally(), 0
-        system_seq = await ledger.head_seq(SYSTEM_STREAM)
         shares, anchored = await ledger.shares(), Anchored()
+        system_seq = await ledger.head_seq(SYSTEM_STREAM)
         event_count = sum(share.event_count for share in shares)
         async with aclosing(check_all(url, ledger, shares, jobs)) as tallies:
             async for found in tallies:

@@ -24,14 +24,14 @@ def _before_the_browser(origin):
 
 def test_a_reader_walks_from_the_start_page_to_the_event_that_ended_a_run(watch, origin):
     page = watch(at=origin, viewport={"width": 1440, "height": 1000}).open("/")
-    page.get_by_role("link", name="Why did the import stop?").click()
+    page.get_by_role("table").get_by_role("link", name="Why did the import stop?").click()
     expect(page.locator(".why")).to_contain_text("a third query_logs call would have passed its limit of 2")
     expect(page.locator(".inspector h2")).to_have_text("Event 9")
     expect(page.locator(".inspector .kind")).to_have_text("reservation.rejected")
     page.locator(".tl-row a").first.click()
     expect(page.locator(".inspector .kind")).to_have_text("attempt.succeeded")
     page.get_by_role("link", name="s-1", exact=True).click()
-    expect(page.locator(".runs > li")).to_have_count(2)
+    expect(page.locator(".run-table tbody tr")).to_have_count(2)
 
 
 def test_hostile_content_from_a_real_ledger_is_inert(watch, origin):  # CASES 46

@@ -28,11 +28,9 @@ def test_what_only_claims_to_be_json_is_shown_as_text():
 
 
 def test_content_without_bytes_says_why():
-    assert block("k", content("gone", state="erased")).missing == "Erased: 4 bytes of text/plain."
-    assert block("k", content("gone", state="damaged")).missing == "Damaged: 4 bytes of text/plain."
-    assert (
-        block("k", content("kept", state="digest_only")).missing == "Only its digest was kept: 4 bytes of text/plain."
-    )
+    assert block("k", content("gone", state="erased")).missing == "Erased: 4 bytes."
+    assert block("k", content("gone", state="damaged")).missing == "Damaged: 4 bytes."
+    assert block("k", content("kept", state="digest_only")).missing == "Only its digest was kept: 4 bytes."
     assert block("k", content("")).missing == "Empty."
     assert block("k", None) is None
 
@@ -71,7 +69,7 @@ def test_an_evaluators_reasons_in_json_are_shown_as_a_tree():
 
 def test_what_was_erased_says_by_whom_when_and_why():  # E10
     erased = replace(content("gone", state="erased"), erasure=Erasure(0, "USER_REQUEST", "dpo-1", "erasure-1"))
-    told = "Erased by dpo-1 on 1 Jan 1970 00:00:00 UTC (user request): 4 bytes of text/plain."
+    told = "Erased by dpo-1 on 1 Jan 1970 00:00:00 UTC (user request): 4 bytes."
     assert block("k", erased).missing == told
     unknown = replace(erased, erasure=Erasure(0, "RETENTION", None, "erasure-1"))
     assert block("k", unknown).missing.startswith("Erased on 1 Jan 1970 00:00:00 UTC (retention)")

@@ -211,7 +211,7 @@ def test_content_that_is_gone_says_why():
     run.answer = content("forgotten", state="erased")
     with client_of(FakeReader([run])) as client:
         text = read(client, "/trace?sessionId=s&runId=r").text
-    assert "Erased: 9 bytes of text/plain." in text
+    assert "Erased: 9 bytes." in text
     assert "The question is not kept" in text
 
 

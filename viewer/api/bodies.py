@@ -185,7 +185,7 @@ def content_facts(content: ContentView | None) -> shapes.ContentFacts | None:
     body: shapes.ContentFacts = {
         "digest": content.digest,
         "sizeBytes": content.size_bytes,
-        "mediaType": content.media_type,
+        "mediaType": content.media_type or None,
         "state": content.state,
     }
     if content.erasure is not None:

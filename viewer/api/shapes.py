@@ -57,7 +57,8 @@ class ContentFacts(TypedDict):
     digest: Digest
     """Salted SHA-256, as the events name it."""
     sizeBytes: int
-    mediaType: str
+    mediaType: str | None
+    """Null where there are no bytes: nothing that is left vouches for it then."""
     state: ContentState
     erasure: NotRequired[Erased]
 

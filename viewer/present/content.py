@@ -44,8 +44,7 @@ def block(key: str, content: ContentView | None, *, asked_for: bool = False, sta
     if content is None:
         return None
     if content.data is None:
-        facts = {"size": size(content.size_bytes), "type": content.media_type.partition(";")[0]}
-        return Block(key, missing=_("%(why)s: %(size)s of %(type)s.", why=_why_missing(content), **facts))
+        return Block(key, missing=_("%(why)s: %(size)s.", why=_why_missing(content), size=size(content.size_bytes)))
     if content.data == b"":
         return Block(key, missing=_("Empty."))
     size_max = json_tree.SIZE_MAX_BYTES if asked_for else PEEK_TREE_SIZE_BYTES
