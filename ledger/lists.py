@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from ledger.records import Page, RunSummary
+from ledger.records import ChatSession, Page, RunSummary
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +42,11 @@ class RunLine(RunSummary):
 
 
 @dataclass(frozen=True, slots=True)
-class SessionLine:
+class SessionLine(ChatSession):
     """One session in a list, with its newest run."""
 
-    session_id: str
-    status: Literal["ACTIVE", "EXPIRED"]
-    message_pair_count: int
     run_count: int
     """No more than `RUNS_COUNTED_MAX` are counted: that many means at least so many."""
-    created_us: int
-    last_active_us: int
-    expires_us: int | None
     newest_run: RunLine | None
 
 

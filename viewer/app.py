@@ -16,7 +16,6 @@ from starlette.staticfiles import StaticFiles
 from harness.clock import SystemWallClock, WallClock
 from harness.errors import HarnessError
 from ledger.errors import LedgerError
-from viewer.access.errors import AccessRefused
 from viewer.access.guard import Guard
 from viewer.access.routes import guarded
 from viewer.api.erasing import Erasing
@@ -24,8 +23,8 @@ from viewer.api.live import Live
 from viewer.api.overview import Overview
 from viewer.api.parts import Parts
 from viewer.api.runs import RunLists
-from viewer.api.traces import Api
-from viewer.api.writing import ReadOnly, Writer, Writing
+from viewer.api.traces import Traces
+from viewer.api.writing import Writer, Writing
 from viewer.audit.history import SystemHistory
 from viewer.audit.source import LedgerAddress
 from viewer.erasing.carrying_out import Eraser, Erasures
@@ -33,7 +32,7 @@ from viewer.http import wrapper
 from viewer.http.errors import Problem, log_unexpected, problem_of
 from viewer.http.forwarded import Forwarded, TrustedProxies
 from viewer.http.head import BoundedHead
-from viewer.http.json_body import BadBody
+from viewer.http.refusals import Refusal
 from viewer.http.root_path import BelowRootPath, check_root_path, path_below_root
 from viewer.http.security import LOOPBACK_HOSTS, SecurityMiddleware
 from viewer.metrics import CountRequests, Metrics
@@ -52,7 +51,7 @@ from viewer.site import Site
 from viewer.stylesheet import Stylesheet
 from viewer.theme import ThemePages
 
-TOLD = (HTTPException, HarnessError, LedgerError, BadBody, ReadOnly, AccessRefused)
+TOLD = (HTTPException, HarnessError, LedgerError, Refusal)
 """What is raised on purpose, and becomes an answer."""
 
 Lifespan = Callable[[Starlette], AbstractAsyncContextManager[Any]]
@@ -94,7 +93,7 @@ def create_app(
     erasures = Erasures(eraser, history, clock)
     routes: list[BaseRoute] = [
         *guarded(extra_routes),
-        *Api(reader).routes,
+        *Traces(reader).routes,
         *Parts(reader).routes,
         *RunLists(reader).routes,
         *Overview(reader, clock).routes,

@@ -8,17 +8,17 @@ shown, with its time, until it is asked for again.
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Literal, NamedTuple, Protocol
+
+import orjson
 
 from ledger.audit.signing.stored import StoredCheckpoint
 from ledger.errors import LedgerError
 from ledger.records import RecordedEvent, RunTrace
 from ledger.verifying import RunCheck
-from viewer.api.bodies import event_body, trace_body
-from viewer.http.wrapper import dumps
 
 log = logging.getLogger(__name__)
 
@@ -114,7 +114,14 @@ class Proofs:
 
 def _shown(trace: RunTrace, events: Sequence[RecordedEvent], *, is_long: bool) -> bytes:
     """A hash of all that was read of the run; of a long one, of which each page reads another part, of its own row."""
-    body = {**trace_body(trace), "chatSession": None}
-    if is_long:
-        body |= {"agentSteps": None, "toolInvocations": None}
-    return sha256(dumps([body, trace.run.head_link, [event_body(event) for event in events]])).digest()
+    works = () if is_long else (trace.agent_steps, trace.tool_invocations)
+    read = [trace.run, works, trace.self_evaluation, trace.answer, trace.feedback, events]
+    return sha256(orjson.dumps(read, default=_plain)).digest()
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, bytes):
+        return value.hex()
+    raise TypeError(f"nothing of a run is a {type(value).__name__}")

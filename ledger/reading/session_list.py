@@ -65,10 +65,10 @@ def session_page(
                 session_id,
                 session.status,
                 session.message_pair_count,
-                row["run_count"],
                 session.created_us,
                 session.last_active_us,
                 session.expires_us,
+                row["run_count"],
                 runs.get(row["newest_run_id"]),
             )
         )

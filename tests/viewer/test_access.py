@@ -176,7 +176,9 @@ def test_a_list_is_of_the_sessions_that_somebody_may_see_whatever_he_asks_for(vi
 
     for path in ("/api/diagnosis/runs", "/api/chat/sessions"):
         assert listed(all_of_them, path) == {"s-1", "s-2"}
+        assert listed(all_of_them, path, sessionPrefix="") == {"s-1", "s-2"}
         assert listed(limited, path) == listed(limited, path, sessionPrefix="s") == {"s-1"}
+        assert listed(limited, path, sessionPrefix="") == {"s-1"}
         for foreign in ("s-2", "x"):
             assert listed(limited, path, sessionPrefix=foreign) == set()
     assert listed(limited, "/api/diagnosis/runs", sessionId="s-2") == set()

@@ -5,7 +5,7 @@ from starlette.requests import Request
 
 from harness.errors import InvalidInput
 from ledger.run_filter import RunFilter
-from viewer.http.filters import run_filter
+from viewer.api.filters import run_filter
 
 RUNS, SESSIONS = "/api/diagnosis/runs", "/api/chat/sessions"
 

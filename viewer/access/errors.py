@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import ClassVar
 
 from viewer.access.rights import Right
+from viewer.http.refusals import Refusal
 
 
-class AccessRefused(Exception):
+class AccessRefused(Refusal):
     """Base of what the guard answers instead of the endpoint."""
 
     code = "access_refused"
-    status = 403
-    headers: ClassVar[dict[str, str]] = {}
 
 
 class Unauthenticated(AccessRefused):

@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 from viewer.access.guard import Guard, Rule
 from viewer.access.rights import Right
 from viewer.access.sessions import NAMES_BEGIN, ONE_RUN, About
-from viewer.openapi.describing import Described
+from viewer.http.describing import Described
 
 __all__ = ["ForeignRoute", "GuardedRoute", "Right", "guarded"]
 

@@ -5,6 +5,7 @@ from typing import Any, cast
 
 import orjson
 
+from ledger.lists import RunLine, SessionLine
 from ledger.records import (
     AgentStep,
     ChatSession,
@@ -67,11 +68,7 @@ def run_body(trace: RunTrace) -> shapes.Run:
     run: RunDetail = trace.run
     return {
         **summary_body(run.summary),
-        "agent": run.agent,
-        "agentVersion": run.agent_version,
-        "actor": run.actor,
-        "environment": run.environment,
-        "labels": dict(run.labels),
+        **_facts(run),
         "parentRunId": run.parent_run_id,
         "continuesRunId": run.continues_run_id,
         "traceparent": run.traceparent,
@@ -79,79 +76,105 @@ def run_body(trace: RunTrace) -> shapes.Run:
         "observedLimits": _resources(run.observed_limits),
         "usage": _resources(run.usage),
         "reserved": _resources(run.reserved),
-        "usageUnknownCount": run.usage_unknown_count,
-        "currency": run.currency,
         "priceTable": run.price_table,
-        "costUnknownCount": run.cost_unknown_count,
-        "incidents": camel(run.incidents),
-        "timeoutUs": run.timeout_us,
         "startedAt": instant(run.started_us),
-        "endedAt": instant_or_null(run.ended_us),
-        "elapsedUs": run.elapsed_us,
-        "outcomeReason": run.outcome_reason,
         "cancelReason": run.cancel_reason,
         "error": content_body(run.error),
         "refused": None if run.refused is None else camel(run.refused),
-        "degraded": run.degraded,
         "answerContent": content_facts(trace.answer),
         "orchestrationTrace": None if run.orchestration_trace is None else camel(run.orchestration_trace),
-        "eventCount": run.event_count,
         "headLink": run.head_link,
+    }
+
+
+def line_body(run: RunLine) -> shapes.RunLine:
+    """A line of the list of all runs."""
+    return {
+        **summary_body(run),
+        **_facts(run),
+        "inputTokens": run.input_tokens,
+        "outputTokens": run.output_tokens,
+        "costMicros": run.cost_micros,
+        "useful": run.useful,
+        "checkpointed": run.is_checkpointed,
+    }
+
+
+def session_line_body(session: SessionLine) -> shapes.SessionLine:
+    """A line of the list of all sessions."""
+    return {
+        **session_body(session),
+        "runCount": session.run_count,
+        "newestRun": None if session.newest_run is None else line_body(session.newest_run),
+    }
+
+
+def _facts(run: RunDetail | RunLine) -> shapes.RunFacts:
+    return {
+        "agent": run.agent,
+        "agentVersion": run.agent_version,
+        "actor": run.actor,
+        "environment": run.environment,
+        "labels": dict(run.labels),
+        "outcomeReason": run.outcome_reason,
+        "degraded": run.degraded,
+        "usageUnknownCount": run.usage_unknown_count,
+        "currency": run.currency,
+        "costUnknownCount": run.cost_unknown_count,
+        "timeoutUs": run.timeout_us,
+        "endedAt": instant_or_null(run.ended_us),
+        "elapsedUs": run.elapsed_us,
+        "incidents": camel(run.incidents),
+        "eventCount": run.event_count,
     }
 
 
 def step_body(step: AgentStep) -> shapes.AgentStep:
     """One logical model step."""
     return {
-        "runId": step.run_id,
-        "sessionId": step.session_id,
+        **_attempted(step),
         "stepNo": step.step_no,
-        "boundary": step.boundary,
-        "scope": step.scope,
         "name": step.name,
         "model": step.model,
         "status": step.status,
         "attemptCount": step.attempt_count,
-        "startedAt": instant(step.started_us),
-        "startedElapsedUs": step.started_elapsed_us,
-        "durationUs": step.duration_us,
-        "timeoutUs": step.timeout_us,
         "inputTokens": step.input_tokens,
         "outputTokens": step.output_tokens,
         "costMicros": step.cost_micros,
         "firstOutputUs": step.first_output_us,
         "outputChunks": step.output_chunks,
-        "hiddenRetryCount": step.hidden_retry_count,
-        "failure": step.failure,
-        "error": content_body(step.error),
-        "input": content_body(step.input),
-        "output": content_body(step.output),
     }
 
 
 def tool_body(tool: ToolInvocation) -> shapes.ToolInvocation:
     """One granted attempt of a tool."""
     return {
-        "runId": tool.run_id,
-        "sessionId": tool.session_id,
+        **_attempted(tool),
         "invocationNo": tool.invocation_no,
         "attemptId": tool.attempt_id,
-        "boundary": tool.boundary,
-        "scope": tool.scope,
         "toolName": tool.tool_name,
         "callId": tool.call_id,
         "toolKey": tool.tool_key,
         "effect": tool.effect,
         "status": tool.status,
-        "startedAt": instant(tool.started_us),
-        "startedElapsedUs": tool.started_elapsed_us,
-        "durationUs": tool.duration_us,
-        "timeoutUs": tool.timeout_us,
-        "hiddenRetryCount": tool.hidden_retry_count,
-        "failure": tool.failure,
-        "error": content_body(tool.error),
-        "input": content_body(tool.input),
-        "output": content_body(tool.output),
+    }
+
+
+def _attempted(work: AgentStep | ToolInvocation) -> shapes.Attempted:
+    return {
+        "runId": work.run_id,
+        "sessionId": work.session_id,
+        "boundary": work.boundary,
+        "scope": work.scope,
+        "startedAt": instant(work.started_us),
+        "startedElapsedUs": work.started_elapsed_us,
+        "durationUs": work.duration_us,
+        "timeoutUs": work.timeout_us,
+        "hiddenRetryCount": work.hidden_retry_count,
+        "failure": work.failure,
+        "error": content_body(work.error),
+        "input": content_body(work.input),
+        "output": content_body(work.output),
     }
 
 
@@ -233,8 +256,3 @@ def _resources(amounts: Mapping[str, int]) -> shapes.Resources:
 def instant_or_null(epoch_us: int | None) -> str | None:
     """A time that there may not be yet, nor ever."""
     return None if epoch_us is None else instant(epoch_us)
-
-
-def canonical(value: Any) -> bytes:
-    """JSON bytes with sorted keys, for hashing."""
-    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)

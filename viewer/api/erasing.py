@@ -22,13 +22,13 @@ from viewer.access.principal import owner_in
 from viewer.access.routes import GuardedRoute, Right
 from viewer.api import erasing_shapes as shapes
 from viewer.api.bodies import instant_or_null
+from viewer.api.filters import SESSION_PREFIX
 from viewer.api.writing import ID
 from viewer.erasing.carrying_out import Erasures, ErasureUnderWay
 from viewer.erasing.known import Erasure, What
 from viewer.http import queries, wrapper
-from viewer.http.filters import SESSION_PREFIX
+from viewer.http.describing import Described, Failure
 from viewer.http.json_body import JsonBody, read_body
-from viewer.openapi.describing import Described, Failure
 
 LISTED_MAX = 200
 """The newest; what is older is in `GET /api/audit/events`."""
@@ -128,7 +128,7 @@ class Erasing:
 
     async def listed(self, request: Request) -> Response:
         """What was asked for and decided, the newest first, each with how far it has come."""
-        found = await self._erasures.known(prefix_in(request))
+        found = await self._erasures.known(queries.session_prefix(request))
         return wrapper.ok([erasure_body(each) for each in found[:LISTED_MAX]])
 
     async def ask(self, request: Request) -> Response:
@@ -143,14 +143,8 @@ class Erasing:
     async def confirm(self, request: Request) -> Response:
         """Erase what another person asked for."""
         request_id = check_id("requestId", request.path_params["requestId"])
-        done = await self._erasures.confirm(request_id, owner_in(request.scope), prefix_in(request))
+        done = await self._erasures.confirm(request_id, owner_in(request.scope), queries.session_prefix(request))
         return wrapper.ok(erasure_body(done), 202)
-
-
-def prefix_in(request: Request) -> str | None:
-    """How the sessions begin that it is about; for who is limited to some, the guard has set it."""
-    prefix = queries.single(request, "sessionPrefix")
-    return None if prefix is None else check_id("sessionPrefix", prefix)
 
 
 def erasure_body(erasure: Erasure) -> shapes.Erasure:

@@ -22,8 +22,8 @@ from ledger.errors import AheadOfLog, LedgerError
 from ledger.records import RecordedEvent
 from viewer.access.routes import GuardedRoute, Right
 from viewer.http import queries, wrapper
+from viewer.http.describing import Described, Failure, Parameter, Position
 from viewer.http.sending import left, say
-from viewer.openapi.describing import Described, Failure, Parameter, Position
 from viewer.reading import Follower, Reader
 
 log = logging.getLogger(__name__)

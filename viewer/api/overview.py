@@ -12,10 +12,9 @@ from ledger.lists import AgentTally
 from ledger.words.format import instant
 from viewer.access.routes import GuardedRoute, Right
 from viewer.api import overview_shapes as shapes
-from viewer.api.bodies import camel
-from viewer.api.runs import line_body
+from viewer.api.bodies import camel, line_body
 from viewer.http import queries, wrapper
-from viewer.openapi.describing import Described, Parameter
+from viewer.http.describing import Described, Parameter
 from viewer.reading import Reader
 
 WINDOW = Parameter(

@@ -16,10 +16,10 @@ from ledger.records import AgentStep, RecordedEvent, RunTrace, ToolInvocation
 from viewer.access.routes import GuardedRoute, Right
 from viewer.api import shapes
 from viewer.api.bodies import event_body, step_body, tool_body
+from viewer.api.etag import event_etag, matches, not_modified, run_etag, tagged
 from viewer.http import queries, wrapper
-from viewer.http.etag import event_etag, matches, not_modified, run_etag, tagged
+from viewer.http.describing import Described, Failure, Parameter, paging
 from viewer.http.sending import PartByPart
-from viewer.openapi.describing import Described, Failure, Parameter, paging
 from viewer.reading import Reader
 from viewer.reading.run import EVENTS_PER_READ
 

@@ -85,8 +85,8 @@ class RunSummary(TypedDict):
     updatedAt: Instant
 
 
-class RunLine(RunSummary):
-    """One line of the list of all runs."""
+class RunFacts(TypedDict):
+    """What every line of the list of all runs says of its run, and the run itself, too."""
 
     agent: str | None
     agentVersion: str | None
@@ -95,18 +95,24 @@ class RunLine(RunSummary):
     labels: dict[str, str]
     outcomeReason: str | None
     degraded: bool
-    inputTokens: int | None
-    outputTokens: int | None
     usageUnknownCount: int
-    costMicros: int | None
+    """Model attempts whose usage nobody reported; never counted as 0."""
     currency: str | None
     costUnknownCount: int
     timeoutUs: int
     endedAt: Instant | None
     elapsedUs: int | None
-    useful: bool | None
     incidents: CountMap
     eventCount: int
+
+
+class RunLine(RunSummary, RunFacts):
+    """One line of the list of all runs."""
+
+    inputTokens: int | None
+    outputTokens: int | None
+    costMicros: int | None
+    useful: bool | None
     checkpointed: bool
 
 
@@ -150,14 +156,9 @@ class OrchestrationTrace(TypedDict):
     evidenceRetryCount: int
 
 
-class Run(RunSummary):
+class Run(RunSummary, RunFacts):
     """Everything that is known of the run itself."""
 
-    agent: str | None
-    agentVersion: str | None
-    actor: str | None
-    environment: str | None
-    labels: dict[str, str]
     parentRunId: Id | None
     continuesRunId: Id | None
     traceparent: str | None
@@ -167,25 +168,14 @@ class Run(RunSummary):
     usage: Resources
     reserved: Resources
     """The part of `usage` that is an estimate."""
-    usageUnknownCount: int
-    """Model attempts whose usage nobody reported; never counted as 0."""
-    currency: str | None
     priceTable: str | None
-    costUnknownCount: int
-    incidents: CountMap
-    timeoutUs: int
     startedAt: Instant
-    endedAt: Instant | None
-    elapsedUs: int | None
-    outcomeReason: str | None
     cancelReason: str | None
     error: Content | None
     refused: dict[str, Any] | None
     """What ran out: `resource`, `amount`, `used`, `limit`, `boundary`."""
-    degraded: bool
     answerContent: ContentFacts | None
     orchestrationTrace: OrchestrationTrace | None
-    eventCount: int
     headLink: Digest
 
 

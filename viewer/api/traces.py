@@ -8,15 +8,15 @@ from viewer.access.routes import GuardedRoute, Right
 from viewer.access.sessions import ONE_RUN
 from viewer.api import shapes
 from viewer.api.bodies import session_body, summary_body, trace_body
+from viewer.api.etag import matches, not_modified, run_etag, tagged
 from viewer.api.long_trace import is_long, trace_parts
 from viewer.http import queries, wrapper
-from viewer.http.etag import matches, not_modified, run_etag, tagged
+from viewer.http.describing import RUN_CURSOR, Described, Parameter, paging
 from viewer.http.sending import PartByPart
-from viewer.openapi.describing import RUN_CURSOR, Described, Parameter, paging
 from viewer.reading import Reader
 
 
-class Api:
+class Traces:
     """JSON endpoints over one reader."""
 
     def __init__(self, reader: Reader) -> None:

@@ -15,8 +15,9 @@ from viewer.access.principal import may, owner_in
 from viewer.access.routes import GuardedRoute, Right
 from viewer.api import shapes
 from viewer.http import queries, wrapper
+from viewer.http.describing import Described, Failure
 from viewer.http.json_body import JsonBody, read_body
-from viewer.openapi.describing import Described, Failure
+from viewer.http.refusals import ReadOnly
 
 
 class Writer(Protocol):
@@ -29,15 +30,6 @@ class Writer(Protocol):
 
     async def cancel(self, session_id: str, run_id: str, *, reason: str = ..., actor: str | None = ...) -> bool:
         """Ask the run to stop; False if that was asked before. `AlreadyTerminated`, or an error as above."""
-
-
-class ReadOnly(Exception):
-    """The server has its ledger open for reading alone."""
-
-    code = "read_only"
-
-    def __init__(self) -> None:
-        super().__init__("this server only reads its ledger, so it takes no feedback, and neither cancels nor erases")
 
 
 ID: JsonDict = {"pattern": f"^{ID_PATTERN}$"}

@@ -18,9 +18,9 @@ from ledger.erasing.erasing import ErasureReport
 from ledger.erasing.errors import ErasureRequestNotFound, SecondPersonNeeded
 from ledger.erasing.two_persons import ErasureRequest
 from ledger.errors import LedgerError
-from viewer.api.writing import ReadOnly
 from viewer.audit.history import SystemHistory
 from viewer.erasing.known import Erasure, What, erasures_known
+from viewer.http.refusals import ReadOnly
 
 log = logging.getLogger(__name__)
 

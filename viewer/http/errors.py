@@ -12,9 +12,7 @@ from starlette.requests import Request
 
 from harness.errors import HarnessError, IllegalEvent, InvalidInput, LedgerUnavailable, RunEnded, TerminationNotRecorded
 from ledger.errors import LedgerError
-from viewer.access.errors import AccessRefused
-from viewer.api.writing import ReadOnly
-from viewer.http.json_body import BadBody
+from viewer.http.refusals import Refusal
 
 log = logging.getLogger(__name__)
 
@@ -60,11 +58,7 @@ def problem_of(error: Exception) -> Problem:
     """The problem that a client is told; everything unexpected is one and the same."""
     if isinstance(error, InvalidInput):
         return Problem(400, error.code, str(error))
-    if isinstance(error, BadBody):
-        return Problem(error.status, error.code, str(error), headers=error.headers)
-    if isinstance(error, ReadOnly):
-        return Problem(403, error.code, str(error))
-    if isinstance(error, AccessRefused):
+    if isinstance(error, Refusal):
         return Problem(error.status, error.code, str(error), headers=error.headers)
     if isinstance(error, (RunEnded, TerminationNotRecorded)):
         ids = {"sessionId": error.session_id, "runId": error.run_id, "outcome": error.outcome}

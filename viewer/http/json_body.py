@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from starlette.requests import ClientDisconnect, Request
 
 from harness.errors import InvalidInput
+from viewer.http.refusals import Refusal
 
 BODY_BYTES_MAX: Final = 64 * 1024
 """A question of the longest kind in four-byte characters fits."""
@@ -18,12 +19,11 @@ BODY_TIMEOUT_S: Final = 15.0
 """From the first look at a body to its last byte."""
 
 
-class BadBody(Exception):
+class BadBody(Refusal):
     """A body that is refused before anything is made of it."""
 
     code = "bad_request"
     status = 400
-    headers: ClassVar[dict[str, str]] = {}
 
 
 class MalformedJson(BadBody):

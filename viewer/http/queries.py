@@ -11,6 +11,7 @@ from ledger.errors import InvalidCursor
 from viewer.words import N_
 
 POSITION_MAX = 2**53 - 1
+SESSION_PREFIX = "sessionPrefix"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,15 @@ def id_in_query(request: Request, name: str) -> str:
     if value is None:
         raise InvalidInput(name, "is required")
     return check_id(name, value)
+
+
+def session_prefix(request: Request) -> str | None:
+    """How the ids of the sessions begin that a list is of; for whoever is limited to some, the guard has set it.
+
+    Left empty, as a form sends it, it is of all.
+    """
+    prefix = single(request, SESSION_PREFIX)
+    return check_id(SESSION_PREFIX, prefix) if prefix else None
 
 
 def limit_in_query(request: Request, size: PageSize = RUNS) -> int:

@@ -10,7 +10,7 @@ from http import HTTPStatus
 from typing import Any
 
 from viewer.access.routes import GuardedRoute
-from viewer.openapi.describing import Described, Failure, Parameter
+from viewer.http.describing import Described, Failure, Parameter
 from viewer.openapi.failures import failures_of
 from viewer.openapi.schemas import Schemas, path_type, wrapped
 

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from viewer.access.routes import GuardedRoute
-from viewer.openapi.describing import Described
+from viewer.http.describing import Described
 from viewer.openapi.document import MEDIA_TYPE, document_of
 
 PATH = "/api/openapi.json"

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from ledger.errors import LedgerMissing, LedgerNotMigrated, LedgerTooNew, LedgerUnreadable, NotALedger
 from viewer.access.routes import GuardedRoute
+from viewer.http.describing import Described, Failure
 from viewer.http.security import READING
-from viewer.openapi.describing import Described, Failure
 
 _INVALID_INPUT = Failure(400, "invalid_input", "A parameter or a field is missing or is not acceptable; it is named.")
 _FOREIGN_HOST = Failure(400, "invalid_host", "The server does not answer to the name in the `Host` header.")

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode
 
 from harness.events.base import Id
-from viewer.openapi.describing import Position
+from viewer.http.describing import Position
 
 REF_TEMPLATE = "#/components/schemas/{model}"
 _DOCUMENTED = ConfigDict(use_attribute_docstrings=True)

@@ -21,7 +21,7 @@ from viewer.audit.source import LedgerAddress
 from viewer.audit.verification import Verification
 from viewer.erasing.carrying_out import Erasures
 from viewer.http import queries, wrapper
-from viewer.openapi.describing import Described, Parameter, Position
+from viewer.http.describing import Described, Parameter, Position
 from viewer.present.audit.lists import listed
 from viewer.present.audit.page import audit_page, run_page, verification_page
 from viewer.present.erasing import waiting

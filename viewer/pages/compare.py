@@ -16,7 +16,7 @@ from viewer.access.routes import GuardedRoute, Right
 from viewer.access.sessions import TWO_RUNS
 from viewer.api.comparing import BOUNDARIES_PER_PAGE, comparison_body
 from viewer.http import queries, wrapper
-from viewer.openapi.describing import Described, Parameter, Position
+from viewer.http.describing import Described, Parameter, Position
 from viewer.present.compare.links import CompareLinks, Keys
 from viewer.present.compare.page import compare_page
 from viewer.present.compare.rows import SHOWN, Shown

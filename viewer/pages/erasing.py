@@ -7,7 +7,6 @@ from harness.errors import InvalidInput
 from harness.ids import check_code, check_id
 from viewer.access.principal import owner_in
 from viewer.access.routes import GuardedRoute, Right
-from viewer.api.erasing import prefix_in
 from viewer.erasing.carrying_out import Erasures
 from viewer.erasing.known import What
 from viewer.http import queries
@@ -44,7 +43,7 @@ class ErasingForms:
         """Erase what another person asked for."""
         request_id = check_id("requestId", request.path_params["requestId"])
         await _confirmed(request)
-        await self._erasures.confirm(request_id, owner_in(request.scope), prefix_in(request))
+        await self._erasures.confirm(request_id, owner_in(request.scope), queries.session_prefix(request))
         return RedirectResponse(f"{self._site.audit(list='erasures')}#decided", SEE_OTHER)
 
 

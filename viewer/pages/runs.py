@@ -7,12 +7,11 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from harness.clock import WallClock
-from harness.ids import check_id
 from ledger.run_filter import RunFilter
 from viewer.access.routes import GuardedRoute, Right
 from viewer.access.sessions import ONE_SESSION
+from viewer.api.filters import run_filter
 from viewer.http import queries
-from viewer.http.filters import run_filter
 from viewer.present.lists.agents import agent_rows, summary
 from viewer.present.lists.filters import filter_form, page_address
 from viewer.present.lists.runs import attention_rows, run_row, run_rows
@@ -46,7 +45,7 @@ class RunPages:
 
     async def home(self, request: Request) -> Response:
         """What runs now and what ended lately, by agent; what needs attention comes first."""
-        if queries.single(request, "sessionPrefix") is not None:
+        if queries.session_prefix(request) is not None:
             # What all runs add up to is nothing for whoever may see some sessions alone.
             return RedirectResponse(self.renderer.site.runs(), 303)
         window = queries.window_in_query(request)
@@ -73,9 +72,7 @@ class RunPages:
 
     async def sessions(self, request: Request) -> Response:
         """All sessions, the one that was last active first."""
-        prefix = queries.single(request, "sessionPrefix") or None
-        if prefix is not None:
-            check_id("sessionPrefix", prefix)
+        prefix = queries.session_prefix(request)
         page = await self.reader.sessions(queries.RUNS.default, queries.cursor_in_query(request), prefix)
         site = self.renderer.site
         rows = [(each, None if each.newest_run is None else run_row(each.newest_run)) for each in page.rows]

@@ -12,10 +12,10 @@ from harness.errors import InvalidInput
 from ledger.stored_events import CONTENT_NAMES
 from viewer.access.principal import may, owner_in
 from viewer.access.routes import GuardedRoute, Right
+from viewer.api.etag import run_etag
 from viewer.api.writing import Writing
 from viewer.erasing.carrying_out import Erasures
 from viewer.http import queries
-from viewer.http.etag import run_etag
 from viewer.present.erasing import REASONS, Waiting, of_run, waiting
 from viewer.present.links import IDLES, SEEKS, VIEWS, Seek, TraceLinks
 from viewer.present.trace.event_list import FAMILIES

@@ -3,11 +3,12 @@
 import hashlib
 from collections.abc import Sequence
 
+import orjson
 from starlette.responses import Response
 
 from ledger.projections.rows import FOLD_VERSION
 from ledger.records import RecordedEvent, RunTrace
-from viewer.api.bodies import canonical, session_body
+from viewer.api.bodies import session_body
 
 BODY_FORMAT = 2
 """Raised whenever the same rows would be given as another body; `FOLD_VERSION` is the version of the rows."""
@@ -19,7 +20,7 @@ def run_etag(run: RunTrace, form: str = "json") -> str:
     `form` tells apart what one address may give, each with its own bytes.
     """
     facts = [BODY_FORMAT, FOLD_VERSION, run.run.head_link, run.run.event_count, session_body(run.chat_session), form]
-    return f'"{hashlib.sha256(canonical(facts)).hexdigest()[:32]}"'
+    return f'"{hashlib.sha256(orjson.dumps(facts, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]}"'
 
 
 def event_etag(event: RecordedEvent) -> str:

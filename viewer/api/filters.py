@@ -9,16 +9,15 @@ from starlette.requests import Request
 
 from harness.errors import InvalidInput
 from harness.events.base import Code, Id
-from harness.ids import MAX_NAME_CHARS
+from harness.ids import ID_PATTERN, MAX_NAME_CHARS
 from ledger.run_filter import LABELS_MAX, Feedback, RunFilter, labels_of
 from ledger.words.times import moment_us
 from viewer.api import shapes
 from viewer.http import queries
-from viewer.openapi.describing import Parameter
+from viewer.http.describing import Parameter
 
 PLAIN = {
     "sessionId": "session_id",
-    "sessionPrefix": "session_prefix",
     "agentFlow": "agent_flow",
     "agent": "agent",
     "agentVersion": "agent_version",
@@ -36,7 +35,8 @@ STATUS, LABEL, DEGRADED = "status", "label", "degraded"
 _Name = Annotated[str, Field(pattern=r"^[ -~]*[!-~][ -~]*$", max_length=MAX_NAME_CHARS)]
 _Time = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\d(T\S+)?$")]
 _Labels = Annotated[list[Annotated[str, Field(pattern=r"^[!-<>-~]{1,99}=[!-~]{1,99}$")]], Field(max_length=LABELS_MAX)]
-SESSION_PREFIX = Parameter("sessionPrefix", Id, "How the session's id begins.")
+_Prefix = Annotated[str, Field(pattern=f"^({ID_PATTERN})?$")]
+SESSION_PREFIX = Parameter(queries.SESSION_PREFIX, _Prefix, "How the session's id begins; left empty, as any does.")
 FILTERS = (
     Parameter("sessionId", Id, "Runs of this session."),
     SESSION_PREFIX,
@@ -62,6 +62,7 @@ def run_filter(request: Request) -> RunFilter:
     for name, field in TIMES.items():
         text = _single(request, name)
         given[field] = None if text is None else moment_us(name, text)
+    given["session_prefix"] = queries.session_prefix(request)
     given["status"] = tuple(_all(request, STATUS))
     given["labels"] = labels_of(LABEL, _all(request, LABEL))
     degraded = _single(request, DEGRADED)
