@@ -18,6 +18,8 @@ from harness.errors import HarnessError
 from ledger.errors import LedgerError
 from viewer.access.guard import Guard
 from viewer.access.routes import guarded
+from viewer.api.auditing import Auditing
+from viewer.api.comparing import Comparing
 from viewer.api.erasing import Erasing
 from viewer.api.live import Live
 from viewer.api.overview import Overview
@@ -25,8 +27,10 @@ from viewer.api.parts import Parts
 from viewer.api.runs import RunLists
 from viewer.api.traces import Traces
 from viewer.api.writing import Writer, Writing
+from viewer.audit.bundles import Bundles
 from viewer.audit.history import SystemHistory
 from viewer.audit.source import LedgerAddress
+from viewer.audit.verification import Verification
 from viewer.erasing.carrying_out import Eraser, Erasures
 from viewer.http import wrapper
 from viewer.http.errors import Problem, log_unexpected, problem_of
@@ -46,6 +50,7 @@ from viewer.pages.login import LoginPages
 from viewer.pages.runs import RunPages
 from viewer.pages.trace import TracePages
 from viewer.reading import Reader
+from viewer.reading.comparing import Comparisons
 from viewer.rendering import Renderer
 from viewer.site import Site
 from viewer.stylesheet import Stylesheet
@@ -90,7 +95,8 @@ def create_app(
     style = Stylesheet()
     renderer = Renderer(Site(root_path), style.version)
     tell, writing, history = _Teller(renderer), Writing(writer), SystemHistory(reader)
-    erasures = Erasures(eraser, history, clock)
+    erasures, comparisons = Erasures(eraser, history, clock), Comparisons(reader)
+    verification = Verification(address, clock)
     routes: list[BaseRoute] = [
         *guarded(extra_routes),
         *Traces(reader).routes,
@@ -101,8 +107,10 @@ def create_app(
         *writing.routes,
         *Erasing(erasures).routes,
         *(metrics.routes if metrics is not None else ()),
-        *ComparePages(reader, renderer).routes,
-        *AuditPages(reader, renderer, address, erasures, history).routes,
+        *Comparing(comparisons, renderer.site).routes,
+        *ComparePages(reader, comparisons, renderer).routes,
+        *Auditing(reader, history, verification).routes,
+        *AuditPages(reader, renderer, clock, history, verification, erasures, Bundles(address)).routes,
         *RunForms(writing, renderer.site).routes,
         *ErasingForms(erasures, renderer.site).routes,
         *RunPages(reader, renderer, clock).routes,

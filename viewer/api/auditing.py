@@ -1,23 +1,86 @@
-"""What the audit pages show, as JSON."""
+"""What vouches for the ledger and for one run, for programs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ledger.audit.signing.receipts import Receipt
+from starlette.requests import Request
+from starlette.responses import Response
+
+from harness.events.base import Id
+from ledger.audit.signing.receipts import Receipt, receipt_now
 from ledger.audit.signing.stored import StoredCheckpoint
 from ledger.records import RecordedEvent
 from ledger.verifying import VerifyReport
 from ledger.words.format import instant
-from viewer.audit.history import Entry, Kind, Known
-from viewer.audit.verification import UnderWay, Verified
+from viewer.access.routes import GuardedRoute, Right
+from viewer.audit.history import Entry, Kind, Known, SystemHistory
+from viewer.audit.verification import UnderWay, Verification, Verified
+from viewer.http import queries, wrapper
+from viewer.http.describing import Described, Parameter, Position
+from viewer.reading import Reader
 
 Json = dict[str, Any]
 
 ENTRIES_MAX = 50
 """Of each kind; the rest is in the ledger's own events."""
+EVENTS_PER_PAGE = 200
 _ENVELOPE = frozenset({"event_id", "run_id", "session_id", "seq", "stream_id", "type", "version", "writer_id"})
+
+ANY = Described(answer=dict[str, Any])
+EVENTS = Described(
+    answer=list[dict[str, Any]],
+    query=(Parameter("after", Position, "The number of the event that the page begins behind."),),
+    pages=True,
+)
+RUN = Described(
+    answer=dict[str, Any],
+    query=tuple(Parameter(name, Id, "", required=True) for name in ("sessionId", "runId")),
+)
+
+
+class Auditing:
+    """The endpoints beside the audit pages."""
+
+    def __init__(self, reader: Reader, history: SystemHistory, verification: Verification) -> None:
+        self._reader = reader
+        self._history = history
+        self._verification = verification
+
+    @property
+    def routes(self) -> list[GuardedRoute]:
+        audit = Right.AUDIT
+        return [
+            GuardedRoute("/api/audit", self.audit, needs=audit, described=ANY),
+            GuardedRoute("/api/audit/events", self.events, needs=audit, described=EVENTS),
+            GuardedRoute("/api/audit/verification", self.verification, needs=audit, described=ANY),
+            GuardedRoute("/api/audit/runs", self.run, needs=audit, within_sessions=True, described=RUN),
+        ]
+
+    async def audit(self, request: Request) -> Response:
+        """The newest checkpoint, what has come since, and what was decided."""
+        known = await self._history.read_on()
+        checkpoint, last_leaf = await self._reader.newest_checkpoint(), await self._reader.last_leaf()
+        body = audit_body(await self._reader.ledger_id(), checkpoint, last_leaf + 1, known)
+        return wrapper.ok(body)
+
+    async def events(self, request: Request) -> Response:
+        """The ledger's own events after a position, in order."""
+        found = await self._reader.system_events(queries.position(request, "after") or 0, EVENTS_PER_PAGE)
+        headers = {}
+        if len(found) == EVENTS_PER_PAGE:
+            headers["Link"] = f'<{request.url.path}?after={found[-1].seq}>; rel="next"'
+        return wrapper.ok(events_body(found), headers=headers)
+
+    async def verification(self, request: Request) -> Response:
+        """How far a verification is, and what the last one came to."""
+        return wrapper.ok(verification_body(self._verification.under_way, self._verification.last))
+
+    async def run(self, request: Request) -> Response:
+        """What proves that the log holds one run."""
+        keys = queries.run_in_query(request)
+        return wrapper.ok(receipt_body(*keys, await receipt_now(self._reader, *keys)))
 
 
 def audit_body(

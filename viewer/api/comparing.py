@@ -1,16 +1,64 @@
-"""A comparison of two runs as JSON."""
+"""A comparison of two runs for programs."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from starlette.requests import Request
+from starlette.responses import Response
+
+from harness.events.base import Id
 from ledger.audit.comparing.comparing import Comparison, Delta, Entry
 from ledger.audit.comparing.crossings import Crossing, Piece
 from ledger.records import RunTrace
+from viewer.access.routes import GuardedRoute, Right
+from viewer.access.sessions import TWO_RUNS
+from viewer.http import queries, wrapper
+from viewer.http.describing import Described, Parameter, Position
+from viewer.reading.comparing import Comparisons
+from viewer.site import Site
 
 Json = dict[str, Any]
 
 BOUNDARIES_PER_PAGE = 1_000
+BOTH_RUNS = (
+    *(Parameter(name, Id, "", required=True) for name in ("sessionA", "runA", "sessionB", "runB")),
+    Parameter("skip", Position, "How many boundaries come before the page."),
+)
+
+
+class Comparing:
+    """The endpoint beside the page."""
+
+    def __init__(self, comparisons: Comparisons, site: Site) -> None:
+        self._comparisons = comparisons
+        self._site = site
+
+    @property
+    def routes(self) -> list[GuardedRoute]:
+        return [
+            GuardedRoute(
+                "/api/diagnosis/compare",
+                self.compare,
+                needs=Right.READ,
+                shows_content=True,
+                within_sessions=True,
+                about=TWO_RUNS,
+                described=Described(answer=dict[str, Any], query=BOTH_RUNS, pages=True),
+            ),
+        ]
+
+    async def compare(self, request: Request) -> Response:
+        """Two runs side by side, boundaries by page."""
+        a = queries.run_in_query(request, "sessionA", "runA")
+        b = queries.run_in_query(request, "sessionB", "runB")
+        skipped = queries.position(request, "skip") or 0
+        found = await self._comparisons.of(a, b)
+        headers = {}
+        following = skipped + BOUNDARIES_PER_PAGE
+        if following < len(found.entries):
+            headers["Link"] = f'<{self._site.compare_api(a, b, skip=following)}>; rel="next"'
+        return wrapper.ok(comparison_body(found, skipped), headers=headers)
 
 
 def comparison_body(found: Comparison, skipped: int = 0) -> Json:

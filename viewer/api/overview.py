@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated
 
+from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -19,7 +20,7 @@ from viewer.reading import Reader
 
 WINDOW = Parameter(
     "window",
-    Literal["1h", "24h", "7d", "all"],
+    Annotated[str, Field(json_schema_extra={"enum": [each.name for each in queries.WINDOWS]})],
     f"How far back to look; {queries.WINDOW_DEFAULT} unless another is given.",
 )
 

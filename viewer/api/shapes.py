@@ -10,12 +10,13 @@ from typing_extensions import TypedDict
 
 from harness.events.base import CountMap, Digest, Id
 from ledger.records import ContentState
+from ledger.run_filter import STATUSES
 
 Instant = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$")]
 """RFC 3339, in UTC, with microseconds."""
 RunStatus = Annotated[
     str,
-    Field(json_schema_extra={"enum": ["RUNNING", "SUCCESS", "FAILED", "CANCELLED", "TIMED_OUT", "BUDGET_EXHAUSTED"]}),
+    Field(json_schema_extra={"enum": [*STATUSES]}),
 ]
 
 

@@ -11,14 +11,9 @@ from viewer.guide.lists import AT_US, RUN, SESSION
 from viewer.present.links import TraceLinks, View
 from viewer.present.sentence import Part
 from viewer.present.trace.event_list import EventList
-from viewer.present.trace.gauges import Gauge
-from viewer.present.trace.graph import Graph, Transition
-from viewer.present.trace.inspector import Inspector
-from viewer.present.trace.judgements import Judgement
-from viewer.present.trace.over_time import OverTime
+from viewer.present.trace.page import TraceParts
 from viewer.present.trace.replay import ReplayBar
 from viewer.present.trace.stopping import StopRequest
-from viewer.present.trace.transcript import Transcript
 from viewer.present.trace.verdict import Verdict
 from viewer.site import Site
 
@@ -31,30 +26,12 @@ class GuideRun:
     feedback: Mapping[str, Any] | None
 
 
-@dataclass(frozen=True, slots=True)
-class GuidePage:
+@dataclass(frozen=True)
+class GuidePage(TraceParts):
     """As `viewer.present.trace.page.TracePage`, without what is no component of its own."""
 
     trace: GuideRun
-    links: TraceLinks
-    notices: Sequence[str]
-    title: str
-    elapsed_us: int
-    verdict: Verdict
-    asked: StopRequest | None
-    models: str
-    cost: str
-    gauges: tuple[Gauge, ...]
-    over_time: OverTime
-    transitions: Sequence[Transition]
-    transition_count: int
-    graph: Graph | None
-    answer: None
     events: EventList
-    inspector: Inspector
-    replay: ReplayBar
-    transcript: Transcript
-    judgements: Sequence[Judgement]
     tabs: Sequence[tuple[View, str, int | None]]
 
 

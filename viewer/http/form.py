@@ -23,3 +23,11 @@ async def read_form(request: Request) -> dict[str, str]:
     if len(fields) < len(pairs):
         raise InvalidInput("body", "names a field twice")
     return fields
+
+
+async def read_confirmed(request: Request) -> dict[str, str]:
+    """The same of a form whose sender has to say that it is meant."""
+    fields = await read_form(request)
+    if fields.get("confirm") != "yes":
+        raise InvalidInput("confirm", "must be yes")
+    return fields

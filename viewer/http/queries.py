@@ -76,6 +76,11 @@ def id_in_query(request: Request, name: str) -> str:
     return check_id(name, value)
 
 
+def run_in_query(request: Request, session: str = "sessionId", run: str = "runId") -> tuple[str, str]:
+    """A run and its session, by the names of their parameters."""
+    return id_in_query(request, session), id_in_query(request, run)
+
+
 def session_prefix(request: Request) -> str | None:
     """How the ids of the sessions begin that a list is of; for whoever is limited to some, the guard has set it.
 

@@ -1,61 +1,40 @@
-"""Two runs side by side, as a page and as JSON."""
+"""Two runs side by side."""
 
 from __future__ import annotations
-
-import asyncio
-from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from harness.errors import InvalidInput
-from harness.events.base import Id
 from harness.ids import check_id
-from ledger.audit.comparing.comparing import Comparison, compare
 from viewer.access.routes import GuardedRoute, Right
 from viewer.access.sessions import TWO_RUNS
-from viewer.api.comparing import BOUNDARIES_PER_PAGE, comparison_body
-from viewer.http import queries, wrapper
-from viewer.http.describing import Described, Parameter, Position
+from viewer.http import queries
 from viewer.present.compare.links import CompareLinks, Keys
 from viewer.present.compare.page import compare_page
 from viewer.present.compare.rows import SHOWN, Shown
 from viewer.reading import Reader
+from viewer.reading.comparing import Comparisons
 from viewer.rendering import Renderer
 
-COMPARISONS_AT_ONCE = 2
-"""A further one waits: two long runs take some hundred megabytes and seconds."""
 OTHER_RUNS = 20
 """How many of the session's newest runs are offered to compare with."""
-BOTH_RUNS = (
-    *(Parameter(name, Id, "", required=True) for name in ("sessionA", "runA", "sessionB", "runB")),
-    Parameter("skip", Position, "How many boundaries come before the page."),
-)
 
 
 class ComparePages:
-    """HTML and JSON of comparisons; an unknown run and one of another session get the same answer."""
+    """HTML of comparisons; an unknown run and one of another session get the same answer."""
 
-    def __init__(self, reader: Reader, renderer: Renderer) -> None:
+    def __init__(self, reader: Reader, comparisons: Comparisons, renderer: Renderer) -> None:
         self.reader = reader
+        self.comparisons = comparisons
         self.renderer = renderer
-        self._room = asyncio.Semaphore(COMPARISONS_AT_ONCE)
 
     @property
     def routes(self) -> list[GuardedRoute]:
-        """What a browser and a program are served; `HEAD` comes with `GET`."""
+        """What a browser is served; `HEAD` comes with `GET`."""
         return [
             GuardedRoute(
                 "/compare", self.page, needs=Right.READ, shows_content=True, within_sessions=True, about=TWO_RUNS
-            ),
-            GuardedRoute(
-                "/api/diagnosis/compare",
-                self.json,
-                needs=Right.READ,
-                shows_content=True,
-                within_sessions=True,
-                about=TWO_RUNS,
-                described=Described(answer=dict[str, Any], query=BOTH_RUNS, pages=True),
             ),
         ]
 
@@ -70,23 +49,8 @@ class ComparePages:
         links = CompareLinks(
             self.renderer.site, a, _keys(request, "B"), _shown(request), queries.position(request, "skip") or 0
         )
-        found = await self._compare(links.a, links.b)
+        found = await self.comparisons.of(links.a, links.b)
         return self.renderer.page(request, "compare.html", {"page": compare_page(found, links)})
-
-    async def json(self, request: Request) -> Response:
-        """The same as JSON, boundaries by page."""
-        a, b = _keys(request, "A"), _keys(request, "B")
-        skipped = queries.position(request, "skip") or 0
-        found = await self._compare(a, b)
-        headers = {"Cache-Control": "no-store"}
-        following = skipped + BOUNDARIES_PER_PAGE
-        if following < len(found.entries):
-            headers["Link"] = f'<{self.renderer.site.compare_api(a, b, skip=following)}>; rel="next"'
-        return wrapper.ok(comparison_body(found, skipped), headers=headers)
-
-    async def _compare(self, a: Keys, b: Keys) -> Comparison:
-        async with self._room:
-            return await compare(self.reader, a, b)
 
     async def _choice(self, request: Request, a: Keys) -> Response:
         trace = await self.reader.overview(*a)
@@ -97,7 +61,7 @@ class ComparePages:
 
 
 def _keys(request: Request, letter: str) -> Keys:
-    return queries.id_in_query(request, f"session{letter}"), queries.id_in_query(request, f"run{letter}")
+    return queries.run_in_query(request, f"session{letter}", f"run{letter}")
 
 
 def _named(text: str) -> Keys:

@@ -3,14 +3,13 @@
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from harness.errors import InvalidInput
 from harness.ids import check_code, check_id
 from viewer.access.principal import owner_in
 from viewer.access.routes import GuardedRoute, Right
 from viewer.erasing.carrying_out import Erasures
 from viewer.erasing.known import What
 from viewer.http import queries
-from viewer.http.form import read_form
+from viewer.http.form import read_confirmed
 from viewer.pages.forms import SEE_OTHER
 from viewer.site import Site
 
@@ -34,21 +33,14 @@ class ErasingForms:
 
     async def ask(self, request: Request) -> Response:
         """Erase the run's contents, or ask another person to confirm it; the run's page says which."""
-        session_id, run_id = queries.id_in_query(request, "sessionId"), queries.id_in_query(request, "runId")
-        reason = check_code("reason", (await _confirmed(request)).get("reason"))
+        session_id, run_id = queries.run_in_query(request)
+        reason = check_code("reason", (await read_confirmed(request)).get("reason"))
         await self._erasures.ask(What("RUN", reason, session_id, run_id), owner_in(request.scope))
         return RedirectResponse(f"{self._site.run(session_id, run_id)}#erasing", SEE_OTHER)
 
     async def confirm(self, request: Request) -> Response:
         """Erase what another person asked for."""
         request_id = check_id("requestId", request.path_params["requestId"])
-        await _confirmed(request)
+        await read_confirmed(request)
         await self._erasures.confirm(request_id, owner_in(request.scope), queries.session_prefix(request))
         return RedirectResponse(f"{self._site.audit(list='erasures')}#decided", SEE_OTHER)
-
-
-async def _confirmed(request: Request) -> dict[str, str]:
-    fields = await read_form(request)
-    if fields.get("confirm") != "yes":
-        raise InvalidInput("confirm", "must be yes")
-    return fields

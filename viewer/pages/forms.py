@@ -9,7 +9,7 @@ from harness.errors import AlreadyTerminated, InvalidInput
 from viewer.access.routes import GuardedRoute, Right
 from viewer.api.writing import Writing
 from viewer.http import queries
-from viewer.http.form import read_form
+from viewer.http.form import read_confirmed, read_form
 from viewer.site import Site
 
 SEE_OTHER = 303
@@ -35,7 +35,7 @@ class RunForms:
 
     async def feedback(self, request: Request) -> Response:
         """Bind what the form says to exactly that run."""
-        keys = _keys(request)
+        keys = queries.run_in_query(request)
         fields = await read_form(request)
         useful = _USEFUL.get(fields.get("useful", ""))
         if useful is None:
@@ -46,16 +46,11 @@ class RunForms:
 
     async def stop(self, request: Request) -> Response:
         """Ask the run to stop; whether it has ended meanwhile is on the page that this leads back to."""
-        keys = _keys(request)
-        if (await read_form(request)).get("confirm") != "yes":
-            raise InvalidInput("confirm", "must be yes")
+        keys = queries.run_in_query(request)
+        await read_confirmed(request)
         with contextlib.suppress(AlreadyTerminated):
             await self._writing.stop(request, *keys)
         return self._back(*keys, "question")
 
     def _back(self, session_id: str, run_id: str, anchor: str) -> Response:
         return RedirectResponse(f"{self._site.run(session_id, run_id)}#{anchor}", SEE_OTHER)
-
-
-def _keys(request: Request) -> tuple[str, str]:
-    return queries.id_in_query(request, "sessionId"), queries.id_in_query(request, "runId")

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from harness.clock import WallClock
-from ledger.run_filter import RunFilter
+from ledger.run_filter import STATUSES, RunFilter
 from viewer.access.routes import GuardedRoute, Right
 from viewer.access.sessions import ONE_SESSION
 from viewer.api.filters import run_filter
@@ -20,7 +20,7 @@ from viewer.rendering import Renderer
 
 LATELY = 10
 """Runs that home lists as running, and as ended lately."""
-ENDED = ("SUCCESS", "FAILED", "CANCELLED", "TIMED_OUT", "BUDGET_EXHAUSTED")
+ENDED = tuple(status for status in STATUSES if status != "RUNNING")
 
 
 class RunPages:

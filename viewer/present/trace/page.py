@@ -33,11 +33,9 @@ TRANSITIONS_LISTED = 24
 
 
 @dataclass(frozen=True)
-class TracePage:
-    """The page. Of its lists those are made that are looked at: it shows one."""
+class TraceParts:
+    """What the templates of the page place; the style guide makes it up."""
 
-    reading: RunReading
-    trace: RunTrace
     links: TraceLinks
     notices: Sequence[str]
     title: str
@@ -58,6 +56,14 @@ class TracePage:
     replay: ReplayBar
     transcript: Transcript
     judgements: Sequence[Judgement]
+
+
+@dataclass(frozen=True)
+class TracePage(TraceParts):
+    """The page. Of its lists those are made that are looked at: it shows one."""
+
+    reading: RunReading
+    trace: RunTrace
 
     @property
     def steps(self) -> Sequence[rows.WorkRow]:
