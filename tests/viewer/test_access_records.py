@@ -1,13 +1,19 @@
 """Who has looked is on record before anything is shown: exactly, once in a while, and within a bound."""
 
 import asyncio
+from urllib.parse import parse_qsl
 
 import pytest
 
 from harness.clock import ManualClock
 from ledger import LedgerUnreadable
+from ledger.errors import RunNotFound, SessionNotFound
 from tests.viewer.guarded import guarded
+from viewer.access.guard import Guard
 from viewer.access.records import ACCESS_COALESCED_S, REFUSALS_MAX, Access, AccessRecords
+from viewer.access.rights import Right
+from viewer.access.rule import Rule
+from viewer.access.sessions import ONE_RUN, ONE_SESSION, TWO_RUNS
 
 TRACE = "/api/diagnosis/s-1/trace"
 
@@ -79,6 +85,51 @@ def test_of_two_runs_that_are_compared_both_are_on_record(viewer):
     ]
 
 
+def test_whoever_chooses_a_run_to_compare_with_has_seen_the_session(viewer):
+    viewer.holder(owner="ops-1").get("/compare", params={"sessionA": "s-1", "runA": "run-1"})
+    (told,) = viewer.recorded()
+    assert (told["action"], told["of_session_id"], "of_run_id" in told) == ("compare", "s-1", False)
+
+
+@pytest.mark.parametrize("sessions", [None, "s-1"])
+def test_whoever_makes_up_ids_fills_no_ledger(viewer, sessions):
+    client = viewer.holder("read", "audit", owner="ops-1", sessions=sessions)
+    for number in range(7):
+        assert client.get(TRACE, params={"runId": f"run-1-{number}"}).json()["code"] == "run_not_found"
+        assert client.get(f"/api/chat/session/s-1-{number}/runs").json()["code"] == "session_not_found"
+        assert client.get("/audit/bundle", params={"sessionId": "s-1", "runId": f"run-1-{number}"}).status_code == 404
+        assert client.get("/api/diagnosis/runs", params={"sessionId": f"s-1-{number}"}).json()["data"] == []
+    assert [(one["action"], one.get("reason"), one.get("of_session_id")) for one in viewer.recorded()] == [
+        ("api.diagnosis.trace", "NOT_FOUND", "s-1"),
+        ("api.chat.session.runs", "NOT_FOUND", "s-1-0"),
+        ("audit.bundle", "NOT_FOUND", "s-1"),
+        ("api.diagnosis.runs", None, None),
+    ]
+    assert client.get(TRACE, params={"runId": "run-1"}).status_code == 200
+    assert viewer.recorded()[-1]["of_run_id"] == "run-1"
+
+
+class NothingYet:
+    """A ledger to which everything comes only just now."""
+
+    async def session(self, session_id):
+        raise SessionNotFound(session_id)
+
+    async def status(self, session_id, run_id):
+        raise RunNotFound(session_id, run_id)
+
+
+@pytest.mark.parametrize("about", [ONE_RUN, ONE_SESSION, TWO_RUNS])
+async def test_what_comes_to_be_there_while_somebody_asks_is_not_shown_without_a_record(about):
+    guard = Guard(None, recording := Recording(), runs=NothingYet())
+    query = b"sessionId=s-1&runId=run-1&sessionA=s-1&runA=run-1&sessionB=s-2&runB=run-2"
+    scope = {"type": "http", "method": "GET", "path_params": {}, "query_string": query, "headers": []}
+    await guard.admit(scope, None, Rule("trace", Right.READ, shows_content=True, within_sessions=True, about=about))
+    asked = dict(parse_qsl(scope["query_string"].decode()))
+    assert {asked[session] for session, _ in about} == {guard.sessions.nobodys}
+    assert [one["reason"] for one in recording.said] == ["NOT_FOUND"]
+
+
 def test_a_page_that_is_open_for_long_is_one_access_in_a_while(viewer):
     first, second = viewer.holder(owner="ops-1"), viewer.holder(owner="ops-2")
     for client in (first, first, second, first):
@@ -100,6 +151,15 @@ def test_refusals_are_on_record_with_their_reason(viewer):
         ("api.diagnosis.trace", False, "FOREIGN_SESSION", "ops-1"),
     ]
     assert viewer.recorded()[-1]["of_session_id"] == "s-2"
+
+
+def test_a_session_of_others_that_a_body_names_is_on_record(viewer):
+    limited = viewer.holder(owner="ops-1", sessions="s-1")
+    foreign = {"sessionId": "s-2", "runId": "run-2"}
+    assert limited.post("/api/feedback", json=foreign | {"useful": True}).status_code == 404
+    assert limited.post("/api/erasures", json=foreign | {"scope": "RUN"}).status_code == 404
+    told = [(one["action"], one["reason"], one["of_session_id"]) for one in viewer.recorded()]
+    assert told == [("api.feedback", "FOREIGN_SESSION", "s-2"), ("api.erasures", "FOREIGN_SESSION", "s-2")]
 
 
 def test_where_nobody_needs_a_token_it_is_on_record_that_somebody_looked(viewer):

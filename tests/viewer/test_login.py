@@ -1,13 +1,18 @@
 """Signing in with a link: once, into a cookie that nothing else can use, and what it takes to write with it."""
 
+import asyncio
 import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import httpx2
 import pytest
 
+from ledger import Ledger
 from ledger.tokens.tokens import SESSION_TTL_S
+from tests.ledger.scripted import ScriptedRun
 from tests.viewer.guarded import guarded
+from viewer.access import lasting
 from viewer.access.guard import COOKIE
 
 PROXY = ("127.0.0.1",)
@@ -122,6 +127,24 @@ def test_whoever_has_signed_in_stays_so_when_the_server_is_started_anew_until_th
         assert client.get("/trace", params=RUN).status_code == 200
         viewer.do(lambda ledger: ledger.tokens.revoke(token_id))
         assert client.get("/trace", params=RUN).status_code == 401
+
+
+async def test_what_is_told_as_it_happens_ends_when_the_token_is_revoked(viewer, monkeypatch):
+    monkeypatch.setattr(lasting, "ADMITTED_AGAIN_S", 0.05)
+    token_id, signed = await asyncio.to_thread(signed_in, viewer, "read")
+    async with await Ledger.open(viewer.file) as ledger, httpx2.AsyncClient(base_url=viewer.url, timeout=30) as client:
+        started = ScriptedRun("run-3", "s-3", writer_id="w3").start()
+        await asyncio.wrap_future(ledger.journal.submit(started))
+        client.cookies.set(COOKIE, signed.cookies[COOKIE])
+        live = "/api/diagnosis/s-3/runs/run-3/live"
+        async with client.stream("GET", live) as answer:
+            lines = answer.aiter_lines()
+            while not (await anext(lines)).startswith("data"):
+                pass
+            await ledger.tokens.revoke(token_id)
+            with pytest.raises(httpx2.RemoteProtocolError):
+                _ = [line async for line in lines]
+        assert (await client.get(live)).status_code == 401
 
 
 def test_a_session_is_no_better_than_its_token(viewer):

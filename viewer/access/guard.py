@@ -6,7 +6,7 @@ alone (`viewer.serve`). From the first token on everybody needs one, on loopback
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import logging
 from typing import TYPE_CHECKING, Final, Protocol
 
 from starlette.datastructures import Headers
@@ -15,37 +15,27 @@ from starlette.types import Receive, Scope
 
 from harness.clock import MonotonicClock, SystemMonotonicClock
 from harness.ids import IdSource, RandomIds
+from ledger.errors import LedgerError
 from ledger.tokens.records import Token, TokenFinder
 from viewer.access.errors import AccessRefused, AllSessions, Forbidden, ForeignForm, NotRecorded, Unauthenticated
 from viewer.access.forms import proven
+from viewer.access.lasting import while_admitted
+from viewer.access.noting import FOREIGN_SESSION, Noting, Runs
 from viewer.access.principal import ANYBODY, SCOPE_KEY, Principal, principal_in
-from viewer.access.records import Access, AccessRecords, Recorder
+from viewer.access.records import Recorder
 from viewer.access.rights import Right
-from viewer.access.sessions import About, Sessions, safe_id
+from viewer.access.rule import Rule
+from viewer.access.sessions import Sessions
 from viewer.http.security import READING, comes_from_own_page
 
 if TYPE_CHECKING:
     from ledger import Ledger
 
+log = logging.getLogger(__name__)
+
 COOKIE: Final = "tachograph_session"
 OPEN_SEEN_S: Final = 1.0
 """How long a server that is open to everybody may take to hear of the first token."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """What one route asks of whoever wants it."""
-
-    action: str
-    """What the route is called on record."""
-    needs: Right
-    shows_content: bool
-    within_sessions: bool
-    """Whether its answer is about no other sessions than those that the request names."""
-    about: About = ()
-    """The parameters that name the sessions and runs of which it shows something; none where it is all of them."""
-    lists_sessions: bool = False
-    """Whether it lists all sessions, or those that begin with the parameter `sessionPrefix`."""
 
 
 class SignIns(Protocol):
@@ -66,22 +56,26 @@ class Guard:
         tokens: TokenFinder | None = None,
         recorder: Recorder | None = None,
         *,
+        runs: Runs | None = None,
         sign_ins: SignIns | None = None,
         clock: MonotonicClock | None = None,
         ids: IdSource | None = None,
     ) -> None:
-        """`tokens` of the ledger, and the open ledger itself to record who looks. Without tokens nobody needs one."""
+        """`tokens` of the ledger, and the open ledger itself to record who looks. Without tokens nobody needs one.
+
+        With `runs` of the ledger only what there is counts as looked at, else whatever somebody names.
+        """
         self._tokens = tokens
         self._sign_ins = sign_ins
         self._clock = clock or SystemMonotonicClock()
-        self._records = None if recorder is None else AccessRecords(recorder, self._clock)
         self._open_since_ns: int | None = None
         self.sessions = Sessions(ids or RandomIds())
+        self._noting = None if recorder is None else Noting(recorder, runs, self.sessions, self._clock)
 
     @classmethod
     def of(cls, ledger: Ledger) -> Guard:
         """That of an open ledger."""
-        return cls(ledger.tokens, ledger, sign_ins=ledger.tokens)
+        return cls(ledger.tokens, ledger, runs=ledger.reader, sign_ins=ledger.tokens)
 
     async def enter(self, code: str) -> str | None:
         """As `SignIns`; where nobody can sign in, no code is right."""
@@ -105,17 +99,29 @@ class Guard:
             if principal.session_secret is not None and scope["method"] not in READING:
                 receive = await proven(scope, receive, principal.session_secret)
         except AccessRefused as refused:
-            await self._note_refusal(scope, rule, principal, refused.code)
+            await self._note_refusal(rule, principal, refused.code.upper())
             raise
         if rule.lists_sessions:
             self.sessions.narrow(scope, principal)
-        if rule.shows_content:
-            await self._note_subjects(scope, rule, principal)
+        hidden: set[str] = set()
+        if rule.shows_content and self._noting is not None:
+            hidden = await self._noting.subjects(scope, rule, principal)
         foreign = [session_id for session_id in self.sessions.named(scope) if not principal.sees(session_id)]
         if foreign:
-            await self._note_refusal(scope, rule, principal, "foreign_session", foreign[0])
-            self.sessions.hide(scope, principal)
-        return receive
+            await self._note_refusal(rule, principal, FOREIGN_SESSION, foreign[0])
+        if foreign or hidden:
+            self.sessions.hide(scope, hidden.union(foreign))
+        if not rule.goes_on:
+            return receive
+        return while_admitted(receive, lambda: self._is_still_admitted(scope, rule))
+
+    async def session_for(self, scope: Scope, session_id: str) -> str:
+        """A session that the body names, as whoever asks may see it: another's is one that is not there."""
+        principal = principal_in(scope)
+        if principal is None or principal.sees(session_id):
+            return session_id
+        await self._note_refusal(scope["route"].rule, principal, FOREIGN_SESSION, session_id)
+        return self.sessions.nobodys
 
     def _check(self, scope: Scope, rule: Rule, principal: Principal) -> None:
         if rule.needs not in principal.rights:
@@ -131,7 +137,7 @@ class Guard:
         if await self._is_open():
             return ANYBODY
         assert self._tokens is not None, "without tokens it is open"
-        if self._records is None:
+        if self._noting is None:
             raise NotRecorded
         headers = Headers(scope=scope)
         if "authorization" in headers:
@@ -149,29 +155,26 @@ class Guard:
         self._open_since_ns = now_ns if is_open else None
         return is_open
 
-    async def _note_subjects(self, scope: Scope, rule: Rule, principal: Principal) -> None:
-        """Record each that will be shown: those that are not his to see will not."""
-        if self._records is None:
-            return
-        for session_id, run_id in self.sessions.subjects(scope, rule.about):
-            if session_id is None or principal.sees(session_id):
-                seen = replace(_access(rule, principal), of_session_id=safe_id(session_id), of_run_id=safe_id(run_id))
-                await self._records.note(seen)
-
     async def _note_refusal(
-        self, scope: Scope, rule: Rule, principal: Principal | None, reason: str, session_id: str | None = None
+        self, rule: Rule, principal: Principal | None, reason: str, session_id: str | None = None
     ) -> None:
-        if self._records is None:
-            return
-        refused = replace(_access(rule, principal or ANYBODY), reason=reason.upper())
-        await self._records.note_refusal(refused, safe_id(session_id))
+        if self._noting is not None:
+            await self._noting.refusal(rule, principal, reason, session_id)
+
+    async def _is_still_admitted(self, scope: Scope, rule: Rule) -> bool:
+        try:
+            self._check(scope, rule, await self._who(scope))
+        except AccessRefused:
+            return False
+        except LedgerError:
+            log.warning("who listens could not be looked up again")
+        return True
 
 
-def session_for(request: Request, session_id: str) -> str:
-    """A session that the body names, as whoever asks may see it: another's is one that is not there."""
-    principal = principal_in(request.scope)
+async def session_for(request: Request, session_id: str) -> str:
+    """As `Guard.session_for`."""
     guard: Guard = request.app.state.guard
-    return session_id if principal is None else guard.sessions.shown(session_id, principal)
+    return await guard.session_for(request.scope, session_id)
 
 
 def session_in(headers: Headers) -> str | None:
@@ -190,7 +193,3 @@ def _principal(token: Token | None, session_secret: str | None = None) -> Princi
         raise Unauthenticated
     rights = frozenset(map(Right, token.rights))
     return Principal(token.owner, token.token_id, rights, token.session_prefix, session_secret)
-
-
-def _access(rule: Rule, principal: Principal) -> Access:
-    return Access(rule.action, token_id=principal.token_id, actor=principal.owner)

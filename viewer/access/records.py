@@ -53,18 +53,22 @@ class AccessRecords:
         self._known: OrderedDict[Access, tuple[int, asyncio.Task[object]]] = OrderedDict()
         self._refusals: list[int] = []
 
+    def is_recent(self, access: Access) -> bool:
+        """Whether it would be no access of its own, since the same was recorded a moment ago."""
+        since_ns, recording = self._known.get(access, (0, None))
+        is_over = self._clock.now_ns() - since_ns >= ACCESS_COALESCED_S * 1_000_000_000
+        return not (recording is None or is_over or _has_failed(recording))
+
     async def note(self, access: Access, session_id: str | None = None) -> None:
         """Returns once it is durable that somebody looks; raises what the ledger raises, and then he must not."""
-        now_ns = self._clock.now_ns()
-        since_ns, recording = self._known.get(access, (0, None))
-        if recording is None or now_ns - since_ns >= ACCESS_COALESCED_S * 1_000_000_000 or _has_failed(recording):
+        if not self.is_recent(access):
             recording = asyncio.ensure_future(self._record(access, session_id or access.of_session_id))
-            self._known[access] = (now_ns, recording)
+            self._known[access] = (self._clock.now_ns(), recording)
             self._known.move_to_end(access)
             if len(self._known) > REMEMBERED_MAX:
                 self._known.popitem(last=False)
         # Whoever asked may leave meanwhile: others may wait for the same.
-        await asyncio.shield(recording)
+        await asyncio.shield(self._known[access][1])
 
     async def note_refusal(self, access: Access, session_id: str | None = None) -> None:
         """Record that somebody was refused, within the bound; he is refused whether or not that works.

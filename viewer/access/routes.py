@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 from starlette.datastructures import URLPath
@@ -13,8 +14,9 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Receive, Scope, Send
 
-from viewer.access.guard import Guard, Rule
+from viewer.access.guard import Guard
 from viewer.access.rights import Right
+from viewer.access.rule import Rule
 from viewer.access.sessions import NAMES_BEGIN, ONE_RUN, About
 from viewer.http.describing import Described
 
@@ -37,6 +39,7 @@ class GuardedRoute(Route):
         within_sessions: bool = False,
         lists_sessions: bool = False,
         about: About | None = None,
+        goes_on: bool = False,
         described: Described | None = None,
         methods: Collection[str] | None = None,
     ) -> None:
@@ -46,13 +49,15 @@ class GuardedRoute(Route):
         that the request names, in parameters that begin `session` or in a body that is read through `session_for`; one
         in the path says so, too. `lists_sessions`: a list that heeds `sessionPrefix`, which is set for him. Any other
         route he is refused. `about`: the parameters by which what was seen is put on record; those of the path, and
-        `sessionId` and `runId` of an answer within sessions, unless others are given.
+        `sessionId` and `runId` of an answer within sessions, unless others are given. `goes_on`: the answer may last,
+        and is cut once whoever gets it is not let in any more.
         """
         super().__init__(path, endpoint, methods=methods)
         self.needs = needs
         self.described = described
         """What the description of the API says of it; None for what is a page."""
-        self.rule = None if needs is None else _rule(path, needs, shows_content, within_sessions, lists_sessions, about)
+        rule = None if needs is None else _rule(path, needs, shows_content, within_sessions, lists_sessions, about)
+        self.rule = rule and replace(rule, goes_on=goes_on)
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Ask the guard, then the endpoint."""
@@ -77,7 +82,7 @@ class ForeignRoute(BaseRoute):
         self.route = route
         self.path = getattr(route, "path", "")
         self.needs = Right.ANNOTATE
-        self.rule = _rule(self.path, self.needs, shows_content=True)
+        self.rule = replace(_rule(self.path, self.needs, shows_content=True), may_make=True)
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """As the route itself."""

@@ -6,7 +6,7 @@ sessions, it says of that one too, byte for byte, and no endpoint has to remembe
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode
 
@@ -32,7 +32,8 @@ class Sessions:
     """The sessions that requests name."""
 
     def __init__(self, ids: IdSource) -> None:
-        self._nobodys = f"no-session-{ids.salt().hex()}"
+        self.nobodys: Final = f"no-session-{ids.salt().hex()}"
+        """The id of no session."""
 
     def named(self, scope: Scope) -> list[str]:
         """Those in the path and in the query."""
@@ -42,8 +43,12 @@ class Sessions:
         """The session and the run of each that the answer is about; another parameter never passes for one of these."""
         # Of a name that stands in the path, too, that is the one that the endpoint takes.
         given = dict(reversed(_parameters(scope)))
-        found = [(given.get(session), None if run is None else given.get(run)) for session, run in about]
-        return [keys for keys in found if keys != (None, None)] or [(None, None)]
+        named = [(given.get(session), None if run is None else given.get(run)) for session, run in about]
+        found = [keys for keys in named if keys != (None, None)]
+        if len(found) < len(named):
+            # Only the one is named: the other is to be chosen of all runs of its session.
+            return [(session, None) for session, _ in found] or [(None, None)]
+        return found or [(None, None)]
 
     def narrow(self, scope: Scope, principal: Principal) -> None:
         """Let a list be of his sessions alone, as if he had asked for these."""
@@ -52,21 +57,17 @@ class Sessions:
         if prefix is None or (asked and all(one.startswith(prefix) for one in asked)):
             return
         # Whoever asks for what is none of his finds nothing.
-        wanted = prefix if all(prefix.startswith(one) for one in asked) else self._nobodys
+        wanted = prefix if all(prefix.startswith(one) for one in asked) else self.nobodys
         others = [(name, value) for name, value in query if name != PREFIX]
         scope["query_string"] = urlencode([*others, (PREFIX, wanted)]).encode()
 
-    def hide(self, scope: Scope, principal: Principal) -> None:
-        """Let the request ask for a session that is not there, instead of one that is not his to see."""
-        scope["path_params"] = dict(self._shown(scope["path_params"].items(), principal))
-        scope["query_string"] = urlencode(self._shown(_in_query(scope), principal)).encode()
+    def hide(self, scope: Scope, hidden: Collection[str]) -> None:
+        """Let the request ask for a session that is not there, instead of any of these."""
+        scope["path_params"] = dict(self._without(scope["path_params"].items(), hidden))
+        scope["query_string"] = urlencode(self._without(_in_query(scope), hidden)).encode()
 
-    def shown(self, session_id: str, principal: Principal) -> str:
-        """The id as it is where he may see it, else that of nobody's session."""
-        return session_id if principal.sees(session_id) else self._nobodys
-
-    def _shown(self, parameters: Iterable[tuple[str, Any]], principal: Principal) -> list[tuple[str, Any]]:
-        return [(name, self.shown(value, principal) if _is_one(name) else value) for name, value in parameters]
+    def _without(self, parameters: Iterable[tuple[str, Any]], hidden: Collection[str]) -> list[tuple[str, Any]]:
+        return [(name, self.nobodys if _is_one(name) and value in hidden else value) for name, value in parameters]
 
 
 def safe_id(value: str | None) -> str | None:

@@ -137,7 +137,7 @@ class Erasing:
         `state` says which. What takes long goes on after the answer, and `GET /api/erasures` tells how far it is.
         """
         body = await read_body(request, ErasureBody)
-        what = body.what(session_for(request, check_id("sessionId", body.session_id)))
+        what = body.what(await session_for(request, check_id("sessionId", body.session_id)))
         return wrapper.ok(erasure_body(await self._erasures.ask(what, owner_in(request.scope))), 202)
 
     async def confirm(self, request: Request) -> Response:

@@ -59,6 +59,7 @@ class Live:
                 "/api/diagnosis/{sessionId}/runs/{runId}/live",
                 self.live,
                 needs=Right.READ,
+                goes_on=True,
                 methods=["GET"],
                 described=Described(
                     query=(FROM, LAST_EVENT_ID),

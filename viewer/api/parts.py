@@ -65,6 +65,7 @@ class Parts:
                 f"{run}/events",
                 self.events,
                 needs=Right.READ,
+                goes_on=True,
                 described=_list_of(shapes.Event, queries.EVENTS, FORMAT, other_forms={NDJSON: LINES}),
             ),
             GuardedRoute(

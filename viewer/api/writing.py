@@ -95,7 +95,8 @@ class Writing:
         """Bind feedback to exactly that run, of which the last counts; answers with the run it was bound to."""
         self._open()
         body = await read_body(request, FeedbackBody)
-        keys = session_for(request, check_id("sessionId", body.session_id)), check_id("runId", body.run_id)
+        session_id = await session_for(request, check_id("sessionId", body.session_id))
+        keys = session_id, check_id("runId", body.run_id)
         case_id = await self.judge(request, *keys, useful=body.useful, comment=body.comment)
         return wrapper.ok({**_ids(*keys), "useful": body.useful, "caseId": case_id})
 
