@@ -88,6 +88,8 @@ class Spend:
 
     resource: str
     """As in `RunDetail.limits`."""
+    is_observed: bool
+    """Whether what passes the limit was only recorded; runs in which it was enforced are added up apart."""
     used: int
     """By all the runs that had the limit, as far as it is known;"""
     unknown_count: int

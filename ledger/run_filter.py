@@ -14,6 +14,9 @@ from ledger.texts import terms_of
 Feedback = Literal["useful", "not_useful", "none"]
 STATUSES = ("RUNNING", "SUCCESS", "FAILED", "CANCELLED", "TIMED_OUT", "BUDGET_EXHAUSTED")
 FEEDBACKS: tuple[Feedback, ...] = get_args(Feedback)
+Unsaid = Literal["agent", "agent_version", "agent_flow", "actor", "environment"]
+UNSAID: tuple[Unsaid, ...] = get_args(Unsaid)
+"""What a run need not say of itself."""
 LABELS_MAX = 16
 """Labels that one filter may name."""
 
@@ -32,6 +35,8 @@ class RunFilter:
     agent_version: str | None = None
     actor: str | None = None
     environment: str | None = None
+    without: tuple[Unsaid, ...] = ()
+    """Runs that say none of these."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """All of these."""
     tool: str | None = None
@@ -54,7 +59,8 @@ class RunFilter:
             _check(name, getattr(self, name), check_code)
         for name in ("agent", "agent_version", "actor", "environment", "tool"):
             _check(name, getattr(self, name), check_name)
-        _check_status(self.status)
+        _check_some("status", self.status, STATUSES)
+        _check_some("without", self.without, UNSAID)
         _check_labels(self.labels)
         for name in ("from_us", "to_us"):
             _check(name, getattr(self, name), _check_time)
@@ -91,9 +97,9 @@ def _check(name: str, value: object, check: object) -> None:
         check(name, value)
 
 
-def _check_status(statuses: object) -> None:
-    if not isinstance(statuses, tuple) or not set(statuses) <= set(STATUSES):
-        raise InvalidInput("status", f"must be some of {', '.join(STATUSES)}")
+def _check_some(name: str, given: object, offered: tuple[str, ...]) -> None:
+    if not isinstance(given, tuple) or not set(given) <= set(offered):
+        raise InvalidInput(name, f"must be some of {', '.join(offered)}")
 
 
 def _check_labels(labels: object) -> None:

@@ -1,7 +1,7 @@
 """Addresses of the viewer's pages and endpoints, below whatever path it is served at."""
 
 from dataclasses import dataclass
-from urllib.parse import quote_plus
+from urllib.parse import quote_plus, urlencode
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,12 @@ class Site:
     def runs(self, **query: str | int | None) -> str:
         """The runs of all sessions that a filter lets through."""
         return self._path("/runs", query)
+
+    def runs_of(self, agent: str | None, version: str | None) -> str:
+        """Those of exactly this version of an agent; None is of those that name none."""
+        said = {"agent": agent, "agentVersion": version}
+        query = [("without", name) if value is None else (name, value) for name, value in said.items()]
+        return f"{self.root}/runs?{urlencode(query)}"
 
     def sessions(self, **query: str | int | None) -> str:
         """All sessions."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ledger.run_filter import STATUSES, RunFilter, labels_of
+from ledger.run_filter import STATUSES, UNSAID, RunFilter, labels_of
 from ledger.words.times import moment_us
 
 _OPTIONS = (
@@ -19,6 +19,7 @@ _OPTIONS = (
     click.option("--agent-version", help="The agent's version."),
     click.option("--actor", help="For whom the run was."),
     click.option("--environment", help="Where the run was."),
+    click.option("--without", multiple=True, metavar="NAME", help=f"Runs that do not say their {', '.join(UNSAID)}."),
     click.option("--label", "labels", multiple=True, metavar="NAME=VALUE", help="All of these; several times."),
     click.option("--tool", help="A tool of which the run was granted an attempt."),
     click.option("--reason", help="Why the run ended, such as HARNESS_LOST."),

@@ -202,6 +202,7 @@ def _checked(wanted: RunFilter, dialect: str) -> list[sa.ColumnElement[bool]]:
         conditions.append(_run.session_id.between(sa.literal(first, sa.Text), sa.literal(end, sa.Text)))
     if wanted.status:
         conditions.append(_run.status.in_(wanted.status))
+    conditions += [_run[name].is_(None) for name in wanted.without]
     if wanted.reason is not None:
         conditions.append(_run.outcome_reason == wanted.reason)
     if wanted.degraded is not None:

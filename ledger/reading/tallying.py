@@ -117,6 +117,7 @@ def _tally(agent: str | None, version: str | None, runs: Sequence[TalliedRun]) -
 
 
 def _spends(runs: Iterable[TalliedRun]) -> tuple[Spend, ...]:
+    """By the key under which the limit is stored, which says whether it is only observed."""
     used: Counter[str] = Counter()
     unknown: Counter[str] = Counter()
     counts: Counter[str] = Counter()
@@ -127,11 +128,12 @@ def _spends(runs: Iterable[TalliedRun]) -> tuple[Spend, ...]:
             if resource == "tool_default":
                 continue
             amount = run.usage.get(resource, 0)
-            used[resource] += amount
-            unknown[resource] += run.unknown_count(resource)
-            counts[resource] += 1
-            shares[resource] = max(shares.get(resource, 0.0), amount / limit)
+            used[key] += amount
+            unknown[key] += run.unknown_count(resource)
+            counts[key] += 1
+            shares[key] = max(shares.get(key, 0.0), amount / limit)
     spends = [
-        Spend(resource, used[resource], unknown[resource], shares[resource], counts[resource]) for resource in counts
+        Spend(key.removeprefix(OBSERVED), key.startswith(OBSERVED), used[key], unknown[key], shares[key], counts[key])
+        for key in counts
     ]
-    return tuple(sorted(spends, key=lambda one: (-one.highest_share, one.resource)))
+    return tuple(sorted(spends, key=lambda one: (-one.highest_share, one.resource, one.is_observed)))

@@ -207,6 +207,7 @@ async def test_more_runs_than_are_added_up_are_cut_and_said_to_be(reader, monkey
         ({"from_us": -1}, "from_us"),
         ({"from_us": 2, "to_us": 1}, "to_us"),
         ({"feedback": "maybe"}, "feedback"),
+        ({"without": ("labels",)}, "without"),
         ({"degraded": 1}, "degraded"),
     ],
 )

@@ -15,6 +15,7 @@ from tests.viewer.real_runs import record_runs
 from tests.viewer.served import client_of
 from viewer.present.lists.agents import agent_rows, summary
 from viewer.present.lists.filters import NAMES, filter_form, page_address
+from viewer.site import Site
 
 NO_VALUES = RunValues((), (), (), (), (), (), (), (), is_cut=False)
 
@@ -97,6 +98,8 @@ def test_home_and_its_twin_add_up_alike(here):
         ("reason=UNHANDLED_EXCEPTION", ["r-failed"]),
         ("feedback=useful", ["r-answered"]),
         ("sessionId=s-4", ["r-astray"]),
+        ("without=environment&status=FAILED", ["r-failed"]),
+        ("without=agent&without=agentVersion", []),
         (
             "agent=triage&status=&tool=",
             ["r-astray", "r-timed-out", "r-cancelled", "r-failed", "r-budget", "r-answered"],
@@ -173,9 +176,9 @@ def test_a_ledger_without_runs_says_so_on_every_page(tmp_path):
 
 def tally(name: str, newest_us: int = 0, **by_status: int) -> AgentTally:
     spends = (
-        Spend("tool:query_logs", 6, 0, 1.5, 2),
-        Spend("model_calls", 3, 0, 0.81, 2),
-        Spend("tool_calls", 0, 0, 0.0, 2),
+        Spend("tool:query_logs", False, 6, 0, 1.5, 2),
+        Spend("model_calls", False, 3, 0, 0.81, 2),
+        Spend("tool_calls", False, 0, 0, 0.0, 2),
     )
     return AgentTally(name, "1", sum(by_status.values()), by_status, 0, {}, 0, spends, {"USD": 720}, {}, newest_us)
 
@@ -206,7 +209,7 @@ def test_a_limit_that_was_passed_stands_out_and_one_that_was_not_used_is_left_ou
 
 
 def test_what_is_not_known_of_all_attempts_is_never_told_as_all_of_it():  # H4a, CASES 9
-    spends = (Spend("input_tokens", 1_200, 1, 0.5, 2), Spend("output_tokens", 0, 1, 0.0, 2))
+    spends = (Spend("input_tokens", False, 1_200, 1, 0.5, 2), Spend("output_tokens", False, 0, 1, 0.0, 2))
     costs = {"cost_micros": {"USD": 720, "EUR": 5}, "cost_unknown": {"USD": 2, "CHF": 1}}
     (row,) = agent_rows(tallies(replace(tally("a", SUCCESS=2), spends=spends, **costs)))
     assert [(spend.share, spend.used) for spend in row.spends] == [("≥ 50 %", "≥ 1,200"), ("unknown", "unknown")]
@@ -214,8 +217,26 @@ def test_what_is_not_known_of_all_attempts_is_never_told_as_all_of_it():  # H4a,
 
 
 def test_a_limit_that_was_passed_by_a_hair_stands_out_too():
-    (row,) = agent_rows(tallies(replace(tally("a", SUCCESS=1), spends=(Spend("total_tokens", 1_001, 0, 1.001, 1),))))
+    (row,) = agent_rows(tallies(replace(tally("a", SUCCESS=1), spends=(passed(by_a_hair=True),))))
     assert row.spends[0].tone == "bad"
+
+
+def passed(*, by_a_hair: bool = False, is_observed: bool = False) -> Spend:
+    return Spend("total_tokens", is_observed, 1_001, 0, 1.001 if by_a_hair else 2.0, 1)
+
+
+def test_a_limit_that_is_only_observed_is_never_shown_as_one_that_was_broken():  # D13
+    spends = (passed(is_observed=True), passed(), replace(passed(is_observed=True), highest_share=0.9))
+    (row,) = agent_rows(tallies(replace(tally("a", SUCCESS=1), spends=spends)))
+    assert [(spend.tone, spend.is_observed) for spend in row.spends] == [("passed", True), ("bad", False), ("", True)]
+
+
+def test_an_agent_leads_to_the_runs_of_exactly_its_version_and_one_without_to_those_without():
+    site = Site("/root")
+    assert site.runs_of("a b", "1.4") == "/root/runs?agent=a+b&agentVersion=1.4"
+    assert site.runs_of("a", None) == "/root/runs?agent=a&without=agentVersion"
+    assert site.runs_of(None, None) == "/root/runs?without=agent&without=agentVersion"
+    assert site.runs_of(None, "2") == "/root/runs?without=agent&agentVersion=2"
 
 
 def test_what_was_not_added_up_is_said():

@@ -18,7 +18,7 @@ def test_a_query_is_a_filter_of_the_same_conditions():
     query = (
         "sessionId=s-1&sessionPrefix=s&status=FAILED&status=RUNNING&agentFlow=AI_OPS&agent=triage&agentVersion=1.4"
         "&actor=alice&environment=test&label=team%3Dops&label=a%3Db%3Dc&tool=grep&reason=ERROR&degraded=true"
-        "&feedback=none&from=2026-12-01&to=2026-12-01T01:00:00Z"
+        "&feedback=none&without=agentVersion&without=actor&from=2026-12-01&to=2026-12-01T01:00:00Z"
     )
     assert filter_of(query) == RunFilter(
         session_id="s-1",
@@ -34,6 +34,7 @@ def test_a_query_is_a_filter_of_the_same_conditions():
         reason="ERROR",
         degraded=True,
         feedback="none",
+        without=("agent_version", "actor"),
         from_us=1_796_083_200_000_000,
         to_us=1_796_086_800_000_000,
     )
@@ -53,6 +54,7 @@ def test_fields_of_a_form_that_were_left_empty_ask_for_nothing():
         ("label=%3Dops", "label"),
         ("degraded=1", "degraded"),
         ("feedback=maybe", "feedback"),
+        ("without=tool", "without"),
         ("from=yesterday", "from"),
         ("from=2026-12-02&to=2026-12-01", "to"),
         ("agent=a&agent=b", "agent"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
 from starlette.requests import Request
@@ -10,7 +10,7 @@ from starlette.requests import Request
 from harness.errors import InvalidInput
 from harness.events.base import Code, Id
 from harness.ids import ID_PATTERN, MAX_NAME_CHARS
-from ledger.run_filter import LABELS_MAX, Feedback, RunFilter, labels_of
+from ledger.run_filter import LABELS_MAX, UNSAID, Feedback, RunFilter, labels_of
 from ledger.words.times import moment_us
 from viewer.api import shapes
 from viewer.http import queries
@@ -30,8 +30,10 @@ PLAIN = {
 }
 """Parameters that are given once and taken as they are, and the field that each is."""
 TIMES = {"from": "from_us", "to": "to_us"}
-STATUS, LABEL, DEGRADED = "status", "label", "degraded"
-"""`status` and `label` (`name=value`) may be given several times."""
+STATUS, WITHOUT, LABEL, DEGRADED = "status", "without", "label", "degraded"
+"""All but the last may be given several times; a label is `name=value`."""
+Unsaid = Literal["agent", "agentVersion", "agentFlow", "actor", "environment"]
+"""What `without` may name: parameters above, for what a run need not say."""
 _Name = Annotated[str, Field(pattern=r"^[ -~]*[!-~][ -~]*$", max_length=MAX_NAME_CHARS)]
 _Time = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\d(T\S+)?$")]
 _Labels = Annotated[list[Annotated[str, Field(pattern=r"^[!-<>-~]{1,99}=[!-~]{1,99}$")]], Field(max_length=LABELS_MAX)]
@@ -43,6 +45,7 @@ FILTERS = (
     Parameter(STATUS, list[shapes.RunStatus], "Any of these."),
     Parameter("agentFlow", Code, "Such as CHAT_GRAPH."),
     *(Parameter(name, _Name, "") for name in ("agent", "agentVersion", "actor", "environment")),
+    Parameter(WITHOUT, list[Unsaid], "Runs that say none of these."),
     Parameter("tool", _Name, "A tool of which the run was granted an attempt."),
     Parameter("reason", Code, "Why the run ended."),
     Parameter("feedback", Feedback, ""),
@@ -64,6 +67,7 @@ def run_filter(request: Request) -> RunFilter:
         given[field] = None if text is None else moment_us(name, text)
     given["session_prefix"] = queries.session_prefix(request)
     given["status"] = tuple(_all(request, STATUS))
+    given["without"] = tuple(_unsaid(name) for name in _all(request, WITHOUT))
     given["labels"] = labels_of(LABEL, _all(request, LABEL))
     degraded = _single(request, DEGRADED)
     if degraded is not None:
@@ -78,6 +82,13 @@ def run_filter(request: Request) -> RunFilter:
 
 def _single(request: Request, name: str) -> str | None:
     return queries.single(request, name) or None
+
+
+def _unsaid(name: str) -> str:
+    field = PLAIN.get(name)
+    if field not in UNSAID:
+        raise InvalidInput(WITHOUT, f"must be some of {', '.join(get_args(Unsaid))}")
+    return field
 
 
 def _all(request: Request, name: str) -> list[str]:

@@ -71,6 +71,7 @@ def agent_body(tally: AgentTally) -> shapes.AgentTally:
         "spends": [
             {
                 "resource": spend.resource,
+                "observed": spend.is_observed,
                 "used": spend.used,
                 "unknownCount": spend.unknown_count,
                 "highestShare": spend.highest_share,

@@ -11,6 +11,8 @@ class Spend(TypedDict):
     """What an agent's runs used of one limited resource."""
 
     resource: str
+    observed: bool
+    """Whether what passes the limit was only recorded; runs in which it was enforced are added up apart."""
     used: int
     """By all of them, as far as it is known;"""
     unknownCount: int

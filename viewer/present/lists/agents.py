@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from ledger.lists import AgentTally, Spend, Tallies
 from ledger.words.codes import amount, plain, resource
 from ledger.words.format import count, money
+from viewer.present.trace.gauges import HIGH_SHARE
 from viewer.present.trace.verdict import TONES
 from viewer.words import N_, ngettext
 from viewer.words import gettext as _
@@ -43,6 +44,8 @@ class SpendRow:
     percent: int
     used: str
     tone: str
+    """`bad` where an enforced limit was passed, `passed` where an observed one was, `high`, or nothing."""
+    is_observed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,11 +140,17 @@ def _refusals(tally: AgentTally) -> Iterable[str]:
 
 def _spend(spend: Spend) -> SpendRow:
     percent, least = round(spend.highest_share * 100), "≥ " if spend.unknown_count else ""
-    tone = "bad" if spend.highest_share > 1 else "high" if percent >= 80 else ""
+    name, tone = resource(spend.resource), _tone(spend)
     if not spend.used:
-        return SpendRow(resource(spend.resource), _("unknown"), 0, _("unknown"), tone)
+        return SpendRow(name, _("unknown"), 0, _("unknown"), tone, spend.is_observed)
     used = f"{least}{amount(spend.resource, spend.used)}"
-    return SpendRow(resource(spend.resource), f"{least}{percent} %", percent, used, tone)
+    return SpendRow(name, f"{least}{percent} %", percent, used, tone, spend.is_observed)
+
+
+def _tone(spend: Spend) -> str:
+    if spend.highest_share > 1:
+        return "passed" if spend.is_observed else "bad"
+    return "high" if spend.highest_share >= HIGH_SHARE and not spend.is_observed else ""
 
 
 def _costs(tally: AgentTally) -> Iterable[str]:

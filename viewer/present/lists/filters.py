@@ -22,6 +22,7 @@ NAMES = {
     "agentFlow": N_("flow"),
     "actor": N_("for"),
     "environment": N_("environment"),
+    "without": N_("not said"),
     "label": N_("label"),
     "tool": N_("tool"),
     "reason": N_("reason"),
@@ -43,6 +44,8 @@ _CHOICES = {
     "reason": "reasons",
 }
 """Conditions of which the newest runs offer the values."""
+_UNSAID = ("agent", "agentVersion", "agentFlow", "actor", "environment")
+"""Conditions that hold for runs which say nothing of the kind, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,8 @@ class FilterForm:
     """All of the form."""
 
     statuses: tuple[Choice, ...]
+    unsaid: tuple[Choice, ...]
+    """What the runs say nothing of."""
     fields: tuple[Field, ...]
     chips: tuple[Chip, ...]
     clear: str
@@ -97,6 +102,7 @@ def filter_form(query: Query, values: RunValues, address: Callable[[str], str]) 
     given = [(key, value) for key, value in query if key in NAMES and value]
     return FilterForm(
         statuses=tuple(Choice(each, pill(each), ("status", each) in given) for each in STATUSES),
+        unsaid=tuple(Choice(each, _(NAMES[each]), ("without", each) in given) for each in _UNSAID),
         fields=(
             *(_field(key, given, getattr(values, name)) for key, name in _CHOICES.items()),
             _field("feedback", given, FEEDBACKS, name_of=plain),
@@ -136,12 +142,16 @@ def _titled(name: str) -> str:
     return name[:1].upper() + name[1:]
 
 
+def _named(key: str) -> str:
+    return _(NAMES[key]) if key in NAMES else key
+
+
 def _value(key: str, given: Query) -> str:
     return next((value for name, value in given if name == key), "")
 
 
 def _chip(position: int, given: Query, address: Callable[[str], str]) -> Chip:
     key, value = given[position]
-    shown = {"status": pill, "feedback": plain}.get(key, str)(value)
+    shown = {"status": pill, "feedback": plain, "without": _named}.get(key, str)(value)
     rest = [each for place, each in enumerate(given) if place != position]
     return Chip(_(NAMES[key]), shown, address(urlencode(rest)))
