@@ -6,6 +6,7 @@ from ledger.records import Erasure
 from tests.viewer.fake_run import content
 from viewer.api.bodies import content_body
 from viewer.present.content import block, peek, reply
+from viewer.present.sentence import words
 from viewer.present.trace.judgements import judgements
 
 
@@ -28,10 +29,10 @@ def test_what_only_claims_to_be_json_is_shown_as_text():
 
 
 def test_content_without_bytes_says_why():
-    assert block("k", content("gone", state="erased")).missing == "Erased: 4 bytes."
-    assert block("k", content("gone", state="damaged")).missing == "Damaged: 4 bytes."
-    assert block("k", content("kept", state="digest_only")).missing == "Only its digest was kept: 4 bytes."
-    assert block("k", content("")).missing == "Empty."
+    assert words(block("k", content("gone", state="erased")).missing) == "Erased: 4 bytes."
+    assert words(block("k", content("gone", state="damaged")).missing) == "Damaged: 4 bytes."
+    assert words(block("k", content("kept", state="digest_only")).missing) == "Only its digest was kept: 4 bytes."
+    assert words(block("k", content("")).missing) == "Empty."
     assert block("k", None) is None
 
 
@@ -70,9 +71,9 @@ def test_an_evaluators_reasons_in_json_are_shown_as_a_tree():
 def test_what_was_erased_says_by_whom_when_and_why():  # E10
     erased = replace(content("gone", state="erased"), erasure=Erasure(0, "USER_REQUEST", "dpo-1", "erasure-1"))
     told = "Erased by dpo-1 on 1 Jan 1970 00:00:00 UTC (user request): 4 bytes."
-    assert block("k", erased).missing == told
+    assert words(block("k", erased).missing) == told
     unknown = replace(erased, erasure=Erasure(0, "RETENTION", None, "erasure-1"))
-    assert block("k", unknown).missing.startswith("Erased on 1 Jan 1970 00:00:00 UTC (retention)")
+    assert words(block("k", unknown).missing).startswith("Erased on 1 Jan 1970 00:00:00 UTC (retention)")
     assert content_body(erased)["erasure"] == {
         "at": "1970-01-01T00:00:00.000000Z",
         "actor": "dpo-1",

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 from ledger.records import ContentView, ToolInvocation
 from ledger.words.codes import plain
-from ledger.words.format import count, day_time, size
+from ledger.words.format import count, size
 from ledger.words.text import shorten
 from viewer.present import json_tree
+from viewer.present.sentence import Moment, Sentence, sentence
 from viewer.present.shapes import DiffLine, Table, diff, table
 from viewer.present.text import WINDOW_SIZE_BYTES, Window, window
 from viewer.words import gettext as _
@@ -33,8 +34,8 @@ class Block:
     window: Window | None = None
     diff: Sequence[DiffLine] | None = None
     """The window's lines, where it is of a unified diff."""
-    missing: str = ""
-    """Why there is nothing to show, in words."""
+    missing: Sentence | None = None
+    """Why there is nothing to show."""
     showing: str = ""
     """`Showing bytes N–M of T`, or the size alone where everything is shown."""
 
@@ -44,9 +45,10 @@ def block(key: str, content: ContentView | None, *, asked_for: bool = False, sta
     if content is None:
         return None
     if content.data is None:
-        return Block(key, missing=_("%(why)s: %(size)s.", why=_why_missing(content), size=size(content.size_bytes)))
+        why = sentence(_("%(why)s: %(size)s."), why=_why_missing(content), size=size(content.size_bytes))
+        return Block(key, missing=why)
     if content.data == b"":
-        return Block(key, missing=_("Empty."))
+        return Block(key, missing=[_("Empty.")])
     size_max = json_tree.SIZE_MAX_BYTES if asked_for else PEEK_TREE_SIZE_BYTES
     if "json" in content.media_type and start == 0 and len(content.data) <= size_max:
         tree = json_tree.parse(content.data, nodes_max=json_tree.NODES_MAX if asked_for else PEEK_NODES_MAX)
@@ -57,16 +59,14 @@ def block(key: str, content: ContentView | None, *, asked_for: bool = False, sta
     return Block(key, window=shown, diff=diff(shown.text, content.media_type), showing=showing(shown))
 
 
-def _why_missing(content: ContentView) -> str:
+def _why_missing(content: ContentView) -> Sentence:
     erasure = content.erasure
     if content.state == "erased" and erasure is not None:
-        facts = {"who": erasure.actor, "time": day_time(erasure.erased_us), "why": plain(erasure.reason)}
-        if erasure.actor:
-            return _("Erased by %(who)s on %(time)s (%(why)s)", **facts)
-        return _("Erased on %(time)s (%(why)s)", **facts)
+        said = _("Erased by %(who)s on %(time)s (%(why)s)") if erasure.actor else _("Erased on %(time)s (%(why)s)")
+        return sentence(said, who=erasure.actor or "", time=Moment(erasure.erased_us), why=plain(erasure.reason))
     if content.state == "erased":
-        return _("Erased")
-    return _("Damaged") if content.state == "damaged" else _("Only its digest was kept")
+        return [_("Erased")]
+    return [_("Damaged") if content.state == "damaged" else _("Only its digest was kept")]
 
 
 def showing(shown: Window) -> str:
@@ -77,7 +77,7 @@ def showing(shown: Window) -> str:
     return _("Showing bytes %(first)s–%(last)s of %(total)s", first=first, last=last, total=total)
 
 
-def said(content: ContentView | None) -> str:
+def said(content: ContentView | None) -> str | Sentence:
     """The beginning of what a model or a tool said, or why it cannot be read."""
     if content is None:
         return ""

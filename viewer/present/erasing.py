@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ledger.words.codes import plain
-from ledger.words.format import day_time
 from viewer.erasing.known import Erasure
+from viewer.present.sentence import Moment, Sentence, sentence
 from viewer.words import N_
 from viewer.words import gettext as _
 
@@ -25,7 +25,7 @@ class Waiting:
     """An erasure that waits for its second person."""
 
     request_id: str
-    what: str
+    what: Sentence
     about: str
     """Ids and digests."""
     asked_by: str
@@ -51,16 +51,17 @@ def _waiting(erasure: Erasure, owner: str | None) -> Waiting:
     assert facts.request_id is not None
     assert facts.asked_us is not None
     assert facts.expires_us is not None
-    things = {
-        "RUN": _("all contents of a run"),
-        "SESSION": _("all contents of a session"),
-        "DIGEST": _("one content"),
-        "RETENTION": _("all contents of runs that ended before %(time)s", time=day_time(what.before_us or 0)),
+    before = Moment(what.before_us or 0)
+    things: dict[str, Sentence] = {
+        "RUN": [_("all contents of a run")],
+        "SESSION": [_("all contents of a session")],
+        "DIGEST": [_("one content")],
+        "RETENTION": sentence(_("all contents of runs that ended before %(time)s"), time=before),
     }
     about = "/".join(filter(None, (what.session_id, what.run_id, what.digest)))
     return Waiting(
         facts.request_id,
-        things.get(what.scope, plain(what.scope)),
+        things.get(what.scope, [plain(what.scope)]),
         about,
         facts.asked_by or "",
         facts.asked_us,

@@ -5,11 +5,14 @@ that move the cursor, hide text or turn its direction, and text too long for a p
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
-from ledger.words.text import UNSAFE, mark
+from ledger.words.format import day_time, instant
+from ledger.words.text import UNSAFE, mark, visible
+from viewer.present.sentence import Moment, Part
 
 WINDOW_SIZE_BYTES = 8_192
 """How much of one piece of content a page shows at once."""
@@ -38,6 +41,25 @@ def prose(text: str) -> Markup:
     return Markup("").join(
         Markup("<code>{}</code>").format(visible_markup(p)) if n % 2 else visible_markup(p) for n, p in parts
     )
+
+
+def moment(at_us: int) -> Markup:
+    """A point in time in UTC, beside which a script puts the reader's own."""
+    return Markup('<time datetime="{}"><span>{}</span></time>').format(instant(at_us), day_time(at_us))
+
+
+def told(said: str | Sequence[Part | Moment | str]) -> Markup:
+    """A sentence of ours: the names in it set apart, its times as `moment` has them."""
+    return Markup("").join(map(_told, [said] if isinstance(said, str) else said))
+
+
+def _told(part: str | Part | Moment) -> Markup:
+    if isinstance(part, Moment):
+        return moment(part.at_us)
+    if isinstance(part, str):
+        return escape(visible(part))
+    text = visible(part.text)
+    return Markup("<code><bdi>{}</bdi></code>").format(text) if part.code else escape(text)
 
 
 def breakable(name: str) -> Markup:

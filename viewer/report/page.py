@@ -6,7 +6,7 @@ import shlex
 
 from ledger.audit.report import Report
 from ledger.words.codes import noun
-from ledger.words.format import instant
+from ledger.words.format import day_time, instant
 from viewer.rendering import Renderer
 from viewer.report.sections import outcomes, sections, shares, usage
 from viewer.report.zones import Zone
@@ -16,7 +16,7 @@ from viewer.site import Site
 def render(report: Report, zone: Zone) -> str:
     """The whole file; every text of the record is escaped, and nothing in it stays invisible."""
     environment = Renderer(Site()).environment
-    environment.filters["noun"] = noun
+    environment.filters.update(noun=noun, day_time=day_time)
     template = environment.get_template("report.html")
     return template.render(
         report=report,

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ledger.words.codes import plain
-from ledger.words.format import count, day_time, size
+from ledger.words.format import count, size
 from viewer.audit.history import KINDS, Entry, Kind, Known
+from viewer.present.sentence import Moment, Part, Sentence, joined, sentence
 from viewer.present.trace.rows import Paging
 from viewer.site import Site
 from viewer.words import N_, ngettext
@@ -34,7 +35,7 @@ class Row:
     what: str
     about: str
     """Names that programs and people chose."""
-    told: str
+    told: Sequence[Part | Moment]
     actor: str
 
 
@@ -82,7 +83,7 @@ def _row(entry: Entry) -> Row:
         "token.revoked": _("revoked"),
         "access.recorded": plain(str(facts.get("action"))),
     }.get(entry.type, entry.type)
-    return Row(entry.seq, entry.at_us, what, _about(facts), "; ".join(_told(entry)), entry.actor or "")
+    return Row(entry.seq, entry.at_us, what, _about(facts), joined(_told(entry), "; "), entry.actor or "")
 
 
 def _about(facts: Mapping[str, Any]) -> str:
@@ -93,40 +94,40 @@ def _about(facts: Mapping[str, Any]) -> str:
     return str(facts.get("token_id") or facts.get("restore_id") or facts.get("erasure_id") or "")
 
 
-def _told(entry: Entry) -> Iterator[str]:
+def _told(entry: Entry) -> Iterator[Sentence]:
     facts = entry.facts
     if facts.get("replaced_key_id"):
-        yield _("in place of %(key)s", key=facts["replaced_key_id"])
+        yield [_("in place of %(key)s", key=facts["replaced_key_id"])]
     if facts.get("fingerprint"):
-        yield f"SHA-256 {facts['fingerprint']}"
+        yield [f"SHA-256 {facts['fingerprint']}"]
     if "allowed" in facts:
-        yield _("allowed") if facts["allowed"] else _("refused")
+        yield [_("allowed") if facts["allowed"] else _("refused")]
     if facts.get("grants"):
-        yield _("for %(rights)s", rights=plain(str(facts["grants"])))
+        yield [_("for %(rights)s", rights=plain(str(facts["grants"])))]
     if facts.get("expires_us") is not None:
-        yield _("until %(time)s", time=day_time(facts["expires_us"]))
+        yield sentence(_("until %(time)s"), time=Moment(facts["expires_us"]))
     if facts.get("before_us") is not None:
-        yield _("of runs that ended before %(time)s", time=day_time(facts["before_us"]))
+        yield sentence(_("of runs that ended before %(time)s"), time=Moment(facts["before_us"]))
     if facts.get("reason"):
-        yield plain(str(facts["reason"]))
+        yield [plain(str(facts["reason"]))]
     if facts.get("event_count") is not None:
-        yield ngettext("with %(num)s event", "with %(num)s events", facts["event_count"])
+        yield [ngettext("with %(num)s event", "with %(num)s events", facts["event_count"])]
     if facts.get("backup_us") is not None:
-        yield _("from a backup of %(time)s", time=day_time(facts["backup_us"]))
+        yield sentence(_("from a backup of %(time)s"), time=Moment(facts["backup_us"]))
     if "erasure_id" in facts:
         yield _finished(entry)
 
 
-def _finished(entry: Entry) -> str:
+def _finished(entry: Entry) -> Sentence:
     done = entry.finished
     if done is None or entry.finished_us is None:
-        return _("not finished")
+        return [_("not finished")]
     contents = ngettext("%(num)s content", "%(num)s contents", done["content_count"])
     runs = ngettext("%(num)s run", "%(num)s runs", done["run_count"])
     stages = {"ROWS": _("the tables"), "LOG": _("the tables and the log"), "FILE": _("the whole file")}
-    return _(
-        "finished %(time)s: %(contents)s of %(runs)s, %(size)s, gone from %(place)s",
-        time=day_time(entry.finished_us),
+    return sentence(
+        _("finished %(time)s: %(contents)s of %(runs)s, %(size)s, gone from %(place)s"),
+        time=Moment(entry.finished_us),
         contents=contents,
         runs=runs,
         size=size(done["size_bytes"]),

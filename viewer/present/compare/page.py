@@ -14,7 +14,7 @@ from ledger.words.text import shorten
 from viewer.present.compare.links import CompareLinks
 from viewer.present.compare.rows import ROWS_PER_PAGE, SHOWN, VALUE_CHARS_MAX, Row, Shown, rows_of
 from viewer.present.compare.verdict import change, sentences
-from viewer.present.sentence import Part
+from viewer.present.sentence import Moment, Part
 from viewer.present.trace.rows import Paging
 from viewer.present.trace.verdict import TONES
 from viewer.words import N_, ngettext
@@ -58,7 +58,7 @@ class ComparePage:
     runs: tuple[RunHead, RunHead]
     tone: str
     label: str
-    verdict: tuple[Part, ...]
+    verdict: tuple[Part | Moment, ...]
     figures: Sequence[Figure]
     differences: Sequence[Difference]
     """Of the runs as such."""

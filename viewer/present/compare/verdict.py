@@ -8,7 +8,7 @@ from ledger.audit.comparing.comparing import Comparison, Delta, Difference, Entr
 from ledger.words.codes import amount, noun
 from ledger.words.format import count, duration, money
 from ledger.words.text import shorten
-from viewer.present.sentence import Part, Sentence, sentence
+from viewer.present.sentence import Moment, Part, Sentence, joined, sentence
 from viewer.words import N_, found_for, ngettext
 from viewer.words import gettext as _
 
@@ -19,7 +19,7 @@ _VALUE_CHARS_MAX = 80
 _SIDES = {"only_a": N_("only the first run has it."), "only_b": N_("only the second run has it.")}
 
 
-def sentences(found: Comparison) -> tuple[Part, ...]:
+def sentences(found: Comparison) -> tuple[Part | Moment, ...]:
     """The comparison in one breath."""
     said: list[Sentence] = [_course(found), _figures(found)]
     if found.unknown_count:
@@ -31,11 +31,7 @@ def sentences(found: Comparison) -> tuple[Part, ...]:
         said.append([unknown])
     if not found.is_longest:
         said.append([_("They differ so much that more may be in common than was laid side by side.")])
-    parts: list[Part] = []
-    for each_sentence in filter(None, said):
-        parts.append(Part(" ")) if parts else None
-        parts.extend(Part(each) if isinstance(each, str) else each for each in each_sentence)
-    return tuple(parts)
+    return joined(said)
 
 
 def parting(found: Comparison) -> Entry | None:

@@ -14,6 +14,7 @@ from ledger.words import event_lines
 from ledger.words.codes import plain
 from viewer.present.content import arguments, peek, said
 from viewer.present.links import TraceLinks
+from viewer.present.sentence import Sentence
 from viewer.present.trace.attempt_words import attempts_in_words, how_ended, how_refused
 from viewer.present.trace.rows import Paging, WorkRow, paging, step_row, tool_row
 from viewer.reading.run import RunReading
@@ -39,7 +40,7 @@ class Entry:
     row: WorkRow | None = None
     arguments: str = ""
     """What a tool was given, in a few words."""
-    said: str = ""
+    said: str | Sentence = ""
     """The beginning of what came of it."""
     attempts: tuple[str, ...] = ()
     """Each attempt in words, where there was more than one."""

@@ -12,7 +12,7 @@ from ledger.words.codes import cancel, noun, plain, scope_of
 from ledger.words.format import count, duration, nth, size, spelled
 from ledger.words.places import levels
 from ledger.words.text import shorten
-from viewer.present.sentence import Part, Sentence, sentence
+from viewer.present.sentence import Moment, Part, Sentence, joined, sentence
 from viewer.present.timeline.scopes import Scope
 from viewer.present.trace.graph import Transition
 from viewer.present.trace.incidents import incidents
@@ -43,7 +43,7 @@ class Verdict:
     pill: str
     tone: str
     """good, live, quiet, warn or bad."""
-    parts: tuple[Part, ...]
+    parts: tuple[Part | Moment, ...]
 
 
 def verdict(
@@ -63,7 +63,7 @@ def verdict(
     """
     run = trace.run
     status = run.summary.status
-    sentences: list[Sentence] = [
+    sentences: list[Sentence | None] = [
         _running_then(run, duration(elapsed_us))
         if is_past and status == "RUNNING"
         else _ending(run, duration(elapsed_us), trace.answer is not None),
@@ -73,13 +73,9 @@ def verdict(
     ]
     tools = trace.tool_invocations if works is None else [work for work in works if work.kind == "tool"]
     sentences.append(changes(tools, running=status == "RUNNING"))
-    parts: list[Part] = []
-    for each_sentence in filter(None, sentences):
-        parts.append(Part(" ")) if parts else None
-        parts.extend(Part(each) if isinstance(each, str) else each for each in each_sentence)
     is_doubtful = run.degraded or "hidden_retries" in run.incidents
     tone = "warn" if is_doubtful and status == "SUCCESS" else TONES.get(status, "bad")
-    return Verdict(pill(status), tone, tuple(parts))
+    return Verdict(pill(status), tone, joined(sentences))
 
 
 def pill(status: str) -> str:
