@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -11,6 +12,7 @@ from hypothesis import settings
 from ledger.store.postgres.migrating import ensure_current
 from ledger.store.postgres.place import place_at
 from tests.servers.postgres import PostgresServer, in_thread
+from tests.viewer.real_runs import record_runs
 
 # Before anything imports LangGraph: nothing of a run leaves the machine.
 os.environ["LANGSMITH_TRACING"] = "false"
@@ -28,6 +30,14 @@ def chromium_path() -> str | None:
     """The system's browser, but none of a snap's, which cannot be driven; None stands for Playwright's own."""
     found = (shutil.which(name) for name in ("chromium", "google-chrome", "google-chrome-stable"))
     return next((path for path in found if path and not path.startswith("/snap/")), None)
+
+
+@pytest.fixture(scope="session")
+def recorded_runs(tmp_path_factory) -> Path:
+    """A ledger with the runs of `tests.viewer.real_runs`, to be read alone: who writes takes a copy."""
+    path: Path = tmp_path_factory.mktemp("recorded") / "runs.db"
+    in_thread(lambda: record_runs(path))
+    return path
 
 
 @pytest.fixture(scope="session")

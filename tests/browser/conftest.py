@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
@@ -9,6 +10,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from tests.viewer.example_runs import all_runs
 from tests.viewer.fake_reader import FakeReader
 from tests.viewer.served import served
+from viewer.reading import Reader
 
 
 class Watched:
@@ -53,8 +55,14 @@ def reader() -> FakeReader:
 
 
 @pytest.fixture(scope="module")
-def origin(reader) -> Iterator[str]:
-    with served(reader) as origin:
+def source(reader) -> Reader | Path:
+    """What is served; a module may say otherwise."""
+    return reader
+
+
+@pytest.fixture(scope="module")
+def origin(source) -> Iterator[str]:
+    with served(source) as origin:
         yield origin
 
 

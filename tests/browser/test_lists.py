@@ -9,8 +9,6 @@ from playwright.sync_api import expect
 
 from harness import Harness, Limits
 from ledger import Ledger
-from tests.servers.postgres import in_thread
-from tests.viewer.real_runs import record_runs
 from tests.viewer.served import served
 
 PATHS = [
@@ -26,16 +24,8 @@ WIDE = {"width": 1280, "height": 900}
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory):
-    path = tmp_path_factory.mktemp("lists") / "runs.db"
-    in_thread(lambda: record_runs(path))
-    return path
-
-
-@pytest.fixture(scope="module")
-def origin(path):
-    with served(path) as origin:
-        yield origin
+def source(recorded_runs):
+    return recorded_runs
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -1,14 +1,10 @@
 """Walking through a run in a browser: keys, slider, without JavaScript, on a phone."""
 
-import asyncio
 import re
 from importlib.resources import files
 
 import pytest
 from playwright.sync_api import expect
-
-from tests.viewer.real_runs import record_runs
-from tests.viewer.served import served
 
 RUN = "/trace?sessionId=s-1&runId=r-answered"
 LAST = 32
@@ -19,16 +15,8 @@ PATIENCE_MS = 30_000
 
 
 @pytest.fixture(scope="module")
-def origin(tmp_path_factory):
-    path = tmp_path_factory.mktemp("replay") / "runs.db"
-    asyncio.run(record_runs(path))
-    with served(path) as origin:
-        yield origin
-
-
-@pytest.fixture(autouse=True)
-def _before_the_browser(origin):
-    """The ledger is written before the browser's own loop begins."""
+def source(recorded_runs):
+    return recorded_runs
 
 
 def at(page, seq):

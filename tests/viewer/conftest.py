@@ -1,6 +1,7 @@
 """The example runs behind a real socket."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx2
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from tests.viewer.example_runs import all_runs
 from tests.viewer.fake_reader import FakeReader
 from tests.viewer.served import client_of
+from viewer.reading import Reader
 
 
 @pytest.fixture(scope="module")
@@ -16,6 +18,12 @@ def reader() -> FakeReader:
 
 
 @pytest.fixture(scope="module")
-def client(reader) -> Iterator[httpx2.Client]:
-    with client_of(reader) as client:
+def source(reader) -> Reader | Path:
+    """What is served; a module may say otherwise."""
+    return reader
+
+
+@pytest.fixture(scope="module")
+def client(source) -> Iterator[httpx2.Client]:
+    with client_of(source) as client:
         yield client

@@ -1,7 +1,9 @@
 """The list of a run's events: links reckoned again, what came after the end, and looking for some in bounded steps."""
 
 import asyncio
+import shutil
 import sqlite3
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +13,6 @@ from tests.ledger.test_past import eventful
 from tests.viewer.example_runs import LIMITS
 from tests.viewer.fake_reader import FakeReader
 from tests.viewer.fake_run import FakeRun
-from tests.viewer.real_runs import record_runs
 from tests.viewer.served import client_of
 from tests.viewer.test_pages import long_run, read
 from viewer.reading.searching import SEARCH_EVENTS_MAX, EventFilter, search
@@ -20,16 +21,8 @@ ANSWERED = "/trace?sessionId=s-1&runId=r-answered"
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory):
-    path = tmp_path_factory.mktemp("events") / "runs.db"
-    asyncio.run(record_runs(path))
-    return path
-
-
-@pytest.fixture(scope="module")
-def client(path):
-    with client_of(path) as client:
-        yield client
+def source(recorded_runs):
+    return recorded_runs
 
 
 def seqs(page):
@@ -49,9 +42,8 @@ def test_every_link_of_a_page_is_reckoned_again_from_the_stored_bytes(client):
     assert holding_count(read(client, f"{ANSWERED}&view=events&after=20")) == 12
 
 
-def test_an_event_that_was_changed_and_the_one_behind_a_changed_link_do_not_hold(tmp_path):
-    path = tmp_path / "runs.db"
-    asyncio.run(record_runs(path))
+def test_an_event_that_was_changed_and_the_one_behind_a_changed_link_do_not_hold(recorded_runs, tmp_path):
+    path = Path(shutil.copy(recorded_runs, tmp_path))
     with sqlite3.connect(path) as plain:
         for (name,) in plain.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
             plain.execute(f"DROP TRIGGER {name}")
@@ -121,8 +113,8 @@ def test_a_long_run_is_searched_in_steps_and_the_page_says_how_far_it_came(monke
         assert "200 events found, searched 1–1,4" not in page.text
 
 
-async def test_searching_reads_only_so_much_content_for_one_page(path, monkeypatch):
-    async with await LedgerReader.open(path) as reader:
+async def test_searching_reads_only_so_much_content_for_one_page(recorded_runs, monkeypatch):
+    async with await LedgerReader.open(recorded_runs) as reader:
         keys = ("s-3", "r-hostile")
         head = (await reader.overview(*keys)).run.event_count
         assert head < SEARCH_EVENTS_MAX

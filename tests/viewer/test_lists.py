@@ -11,7 +11,6 @@ import httpx2
 import pytest
 
 from ledger.lists import AgentTally, RunValues, Spend, Tallies
-from tests.viewer.real_runs import record_runs
 from tests.viewer.served import client_of
 from viewer.present.lists.agents import agent_rows, summary
 from viewer.present.lists.filters import NAMES, filter_form, page_address
@@ -48,10 +47,8 @@ class Links(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def here(tmp_path_factory) -> Iterator[httpx2.Client]:
-    path = tmp_path_factory.mktemp("lists") / "runs.db"
-    asyncio.run(record_runs(path))
-    with client_of(path) as client:
+def here(recorded_runs) -> Iterator[httpx2.Client]:
+    with client_of(recorded_runs) as client:
         yield client
 
 

@@ -1,7 +1,7 @@
 """The description of the API is that of the real routes, and real answers are as it says (SPEC D14)."""
 
-import asyncio
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +11,6 @@ import jsonschema_rs
 import pytest
 
 from tests.viewer.fake_reader import FakeReader, unreadable
-from tests.viewer.real_runs import record_runs
 from tests.viewer.served import client_of, served
 from viewer.access.routes import GuardedRoute
 from viewer.app import create_app, wants_json
@@ -24,10 +23,8 @@ OPTIONS = ("--generation-deterministic", "--no-color", "--request-timeout=30")
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory):
-    path = tmp_path_factory.mktemp("described") / "runs.db"
-    asyncio.run(record_runs(path))
-    return path
+def path(recorded_runs, tmp_path_factory):
+    return Path(shutil.copy(recorded_runs, tmp_path_factory.mktemp("described")))
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,6 @@ from tests.bench.long_run import boundaries
 from tests.ledger.scripted import ScriptedRun
 from tests.viewer.example_runs import success_run
 from tests.viewer.fake_reader import FakeReader, unreadable
-from tests.viewer.real_runs import record_runs
 from tests.viewer.served import client_of
 from viewer.api.bodies import trace_body
 from viewer.api.long_trace import ROWS_AT_ONCE, trace_parts
@@ -29,16 +28,8 @@ LINES = {"Accept": "application/x-ndjson"}
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory):
-    path = tmp_path_factory.mktemp("parts") / "runs.db"
-    asyncio.run(record_runs(path))
-    return path
-
-
-@pytest.fixture(scope="module")
-def client(path):
-    with client_of(path) as client:
-        yield client
+def source(recorded_runs):
+    return recorded_runs
 
 
 def pages(client: httpx2.Client, path: str | None):
@@ -74,8 +65,8 @@ def test_the_pages_of_events_and_the_stream_are_the_same_events(client):
     assert end == {"sessionId": "s-1", "runId": "r-answered", "eventCount": trace["eventCount"], **head}
 
 
-async def test_the_bodies_of_a_stream_are_those_that_were_hashed_and_linked(client, path):  # SPEC D9, E9
-    async with await LedgerReader.open(path) as reader:
+async def test_the_bodies_of_a_stream_are_those_that_were_hashed_and_linked(client, recorded_runs):  # SPEC D9, E9
+    async with await LedgerReader.open(recorded_runs) as reader:
         link = genesis_link(await reader.ledger_id(), "r:r-answered")
     lines = client.get(f"{RUN}/events?format=ndjson").content.splitlines()
     for seq, line in enumerate(lines[:-1], start=1):

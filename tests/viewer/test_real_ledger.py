@@ -2,29 +2,20 @@
 
 import asyncio
 import re
-from collections.abc import Iterator
+import shutil
+from pathlib import Path
 
-import httpx2
 import pytest
 
 from ledger import Ledger
 from tests.viewer.example_runs import HOSTILE
-from tests.viewer.real_runs import record_runs
 from tests.viewer.served import client_of
 from tests.viewer.test_pages import read
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory):
-    path = tmp_path_factory.mktemp("real") / "runs.db"
-    asyncio.run(record_runs(path))
-    return path
-
-
-@pytest.fixture(scope="module")
-def client(path) -> Iterator[httpx2.Client]:
-    with client_of(path) as client:
-        yield client
+def source(recorded_runs, tmp_path_factory):
+    return Path(shutil.copy(recorded_runs, tmp_path_factory.mktemp("real")))
 
 
 def page_of(session_id: str, run_id: str) -> str:
@@ -141,13 +132,13 @@ def test_an_empty_session_and_an_unknown_one_are_told_apart(client):
     assert client.get("/api/chat/session/s-none/runs").status_code == 404
 
 
-def test_an_annotation_after_the_end_changes_the_tag(client, path):
+def test_an_annotation_after_the_end_changes_the_tag(client, source):
     url = "/api/diagnosis/s-1/trace?runId=r-budget"
     etag = client.get(url).headers["etag"]
     assert client.get(url, headers={"If-None-Match": etag}).status_code == 304
 
     async def annotate() -> None:
-        async with await Ledger.open(path) as ledger:
+        async with await Ledger.open(source) as ledger:
             await ledger.record_feedback("s-1", "r-budget", useful=False)
 
     asyncio.run(annotate())
@@ -156,9 +147,8 @@ def test_an_annotation_after_the_end_changes_the_tag(client, path):
     assert changed.json()["data"]["feedback"]["useful"] is False
 
 
-def test_a_ledger_whose_file_is_gone_is_503(tmp_path):
-    path = tmp_path / "runs.db"
-    asyncio.run(record_runs(path))
+def test_a_ledger_whose_file_is_gone_is_503(recorded_runs, tmp_path):
+    path = Path(shutil.copy(recorded_runs, tmp_path))
     with client_of(path) as client:
         assert client.get("/healthz").status_code == 200
         for name in tmp_path.iterdir():

@@ -9,7 +9,6 @@ from ledger import LedgerReader
 from ledger.projections.changes import Changes
 from ledger.projections.fold import project_all
 from ledger.stored_events import events_of
-from tests.viewer.real_runs import record_runs
 from tests.viewer.served import client_of
 from tests.viewer.test_pages import read
 from viewer.present.links import TraceLinks
@@ -21,16 +20,8 @@ RUNS = [("s-1", "r-answered"), ("s-1", "r-budget"), ("s-2", "r-timed-out"), ("s-
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory):
-    path = tmp_path_factory.mktemp("replay") / "runs.db"
-    asyncio.run(record_runs(path))
-    return path
-
-
-@pytest.fixture(scope="module")
-def client(path):
-    with client_of(path) as client:
-        yield client
+def source(recorded_runs):
+    return recorded_runs
 
 
 def page_of(keys, seq=None, **more):
@@ -39,8 +30,8 @@ def page_of(keys, seq=None, **more):
 
 
 @pytest.mark.parametrize("keys", RUNS)
-async def test_at_every_event_the_page_says_what_folding_so_many_events_gives(path, keys):
-    async with await LedgerReader.open(path) as reader:
+async def test_at_every_event_the_page_says_what_folding_so_many_events_gives(recorded_runs, keys):
+    async with await LedgerReader.open(recorded_runs) as reader:
         replays, whole = Replays(reader), await reader.trace(*keys)
         events = await reader.events(*keys, limit=5_000)
         for seq in range(1, len(events) + 1):
@@ -68,9 +59,9 @@ async def test_at_every_event_the_page_says_what_folding_so_many_events_gives(pa
 
 
 @pytest.mark.parametrize("keys", RUNS)
-def test_at_its_last_event_a_run_is_what_it_is_now(client, path, keys):
+def test_at_its_last_event_a_run_is_what_it_is_now(client, recorded_runs, keys):
     async def pages():
-        async with await LedgerReader.open(path) as reader:
+        async with await LedgerReader.open(recorded_runs) as reader:
             last = (await reader.trace(*keys)).run.event_count
             links = TraceLinks(*keys, view="events", event=last)
             now = trace_page(await read_run(reader, Replays(reader), Asked(*keys, event_seq=last)), links)
@@ -134,8 +125,8 @@ def test_what_is_not_found_is_told_in_words(client):
     assert client.get(page_of(RUNS[0], 2, seek="luck")).status_code == 400
 
 
-async def test_only_so_many_walks_and_marks_are_kept(path, monkeypatch):
-    async with await LedgerReader.open(path) as reader:
+async def test_only_so_many_walks_and_marks_are_kept(recorded_runs, monkeypatch):
+    async with await LedgerReader.open(recorded_runs) as reader:
         replays = Replays(reader)
         for keys in [*RUNS, ("s-2", "r-failed"), ("s-2", "r-cancelled"), ("s-3", "r-hostile")]:
             assert (await replays.at(*keys, 2)).moment.seq == 2

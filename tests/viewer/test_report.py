@@ -15,7 +15,6 @@ from harness.errors import InvalidInput
 from ledger import Ledger, LedgerReader
 from ledger.audit.report import Key, LatestCheckpoint, Sample, Sheet, Wanted, read_report
 from tests.ledger.blank import blank_at
-from tests.viewer.real_runs import record_runs
 from viewer.report.command import report as command
 from viewer.report.page import render
 from viewer.report.sections import sections
@@ -26,10 +25,8 @@ DAY = ("--from", "2027-01-15", "--to", "2027-01-16")
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory):
-    path = tmp_path_factory.mktemp("report") / "runs.db"
-    asyncio.run(record_runs(path))
-    return path
+def path(recorded_runs):
+    return recorded_runs
 
 
 @pytest.fixture(scope="module")
