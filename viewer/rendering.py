@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from jinja2 import PackageLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
@@ -19,6 +18,7 @@ from viewer.access.principal import principal_in
 from viewer.present.text import breakable, moment, prose, row_count, told, visible_markup
 from viewer.present.trace.gauges import columns
 from viewer.present.trace.verdict import TONES, pill
+from viewer.printing import PrintingEnvironment
 from viewer.sections import SECTIONS
 from viewer.site import Site
 from viewer.theme import CHOICES, theme_of
@@ -29,13 +29,12 @@ class Renderer:
 
     def __init__(self, site: Site, style_version: str = "") -> None:
         self.site = site
-        self.environment = Environment(
+        self.environment = PrintingEnvironment(
             loader=PackageLoader("viewer"),
             # The templates of a program that runs do not change.
             auto_reload=False,
             autoescape=True,
             undefined=StrictUndefined,
-            finalize=_finalize,
             trim_blocks=True,
             lstrip_blocks=True,
             extensions=["jinja2.ext.i18n"],
@@ -93,8 +92,3 @@ class Renderer:
         if status != 200:
             return self.site.home()
         return f"{request.url.path}{'?' + request.url.query if request.url.query else ''}"
-
-
-def _finalize(value: object) -> object:
-    """What a template prints: text with its control and direction characters shown, markup as it is."""
-    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value

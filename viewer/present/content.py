@@ -53,7 +53,7 @@ def block(key: str, content: ContentView | None, *, asked_for: bool = False, sta
     if "json" in content.media_type and start == 0 and len(content.data) <= size_max:
         tree = json_tree.parse(content.data, nodes_max=json_tree.NODES_MAX if asked_for else PEEK_NODES_MAX)
         if tree is not None and tree.kind in ("object", "array"):
-            rows = table(json_tree.parse(content.data) or tree)
+            rows = table(json_tree.parse(content.data) or tree) if tree.kind == "array" else None
             return Block(key, tree=tree, table=rows, showing=size(content.size_bytes))
     shown = window(content.data, start, WINDOW_SIZE_BYTES if asked_for else PEEK_WINDOW_SIZE_BYTES)
     return Block(key, window=shown, diff=diff(shown.text, content.media_type), showing=showing(shown))

@@ -61,19 +61,15 @@ class _Members(list[tuple[str, object]]):
     __slots__ = ()
 
 
+_EXACT = json.JSONDecoder(object_pairs_hook=_Members, parse_int=_Number, parse_float=_Number, parse_constant=_Number)
+
+
 def parse(data: bytes, *, nodes_max: int = NODES_MAX, open_depth: int = OPEN_DEPTH) -> Node | None:
     """The tree, or None where the bytes are no JSON, too big or too deep to be shown as one."""
     if len(data) > SIZE_MAX_BYTES:
         return None
     try:
-        value: object = json.loads(
-            data.decode("utf-8"),
-            object_pairs_hook=_Members,
-            parse_int=_Number,
-            parse_float=_Number,
-            parse_constant=_Number,
-        )
-        return of(value, nodes_max=nodes_max, open_depth=open_depth)
+        return of(_EXACT.decode(data.decode("utf-8")), nodes_max=nodes_max, open_depth=open_depth)
     except (ValueError, RecursionError):
         return None
 

@@ -29,6 +29,8 @@ class Level:
     """Attempts whose usage nobody knew by then; it is not in `used`."""
 
 
+_NOTHING = Level(0, 0)
+
 Levels = Mapping[str, Sequence[Level]]
 """By resource, each in the order of time; a resource that was never charged has none."""
 
@@ -39,15 +41,15 @@ class _Course:
 
     levels: dict[str, list[Level]] = field(default_factory=dict)
 
-    def reach(self, key: str, level: Level) -> None:
+    def reach(self, key: str, at_us: int, used: int, reserved: int, unknown_count: int) -> None:
         """A level that differs from the one before; of one moment only the last counts."""
         course = self.levels.setdefault(key, [])
-        last = course[-1] if course else Level(0, 0)
-        if (last.used, last.reserved, last.unknown_count) == (level.used, level.reserved, level.unknown_count):
+        last = course[-1] if course else _NOTHING
+        if last.used == used and last.reserved == reserved and last.unknown_count == unknown_count:
             return
-        if course and last.at_us == level.at_us:
+        if course and last.at_us == at_us:
             course.pop()
-        course.append(level)
+        course.append(Level(at_us, used, reserved, unknown_count))
 
 
 def consumption(events: Iterable[RecordedEvent]) -> Levels:
@@ -78,7 +80,7 @@ def _take(course: _Course, state: RunState, at_us: int) -> None:
         unknown = (
             state.usage_unknown_count if key in TOKENS else state.cost_unknown_count if key == "cost_micros" else 0
         )
-        course.reach(key, Level(at_us, state.usage.get(key, 0), reserved.get(key, 0), unknown))
+        course.reach(key, at_us, state.usage.get(key, 0), reserved.get(key, 0), unknown)
 
 
 def consumption_of_works(works: Iterable[WorkLine]) -> Levels:

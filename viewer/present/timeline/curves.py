@@ -49,14 +49,15 @@ def curve(levels: Sequence[Level], limit: int, scale: Scale, until_us: int) -> C
     def y(amount: int) -> float:
         return round(HEIGHT - (HEIGHT - TOP) * max(amount, 0) / max(peak, 1), 2)
 
-    used = [(step, y(step.level.used)) for step in steps]
-    settled = [(step, y(step.level.used - step.level.reserved)) for step in steps]
+    used = _rises(steps, [y(step.level.used) for step in steps])
+    has_reserved = any(step.level.reserved for step in steps)
+    settled = _rises(steps, [y(step.level.used - step.level.reserved) for step in steps]) if has_reserved else used
     return Curve(
-        used=_outline(used),
-        used_area=_area(used),
-        settled_area=_area(settled),
+        used=f"M{steps[0].x:g} {y(steps[0].level.used):g}{used}",
+        used_area=_area(steps, used),
+        settled_area=_area(steps, settled),
         limit_y=y(limit),
-        has_reserved=any(step.level.reserved for step in steps),
+        has_reserved=has_reserved,
         unknown_x=tuple(_unknown(steps)),
         steps=steps,
     )
@@ -88,13 +89,9 @@ def _unknown(steps: Sequence[Step]) -> Iterator[float]:
         count = step.level.unknown_count
 
 
-def _outline(points: Sequence[tuple[Step, float]]) -> str:
-    parts = [f"M{points[0][0].x:g} {points[0][1]:g}"]
-    parts += [f"V{y:g}H{step.x + step.width:g}" for step, y in points]
-    return "".join(parts)
+def _rises(steps: Sequence[Step], heights: Sequence[float]) -> str:
+    return "".join(f"V{y:g}H{step.x + step.width:g}" for step, y in zip(steps, heights, strict=True))
 
 
-def _area(points: Sequence[tuple[Step, float]]) -> str:
-    end_x = points[-1][0].x + points[-1][0].width
-    rises = "".join(f"V{y:g}H{step.x + step.width:g}" for step, y in points)
-    return f"M{points[0][0].x:g} {HEIGHT:g}{rises}H{end_x:g}V{HEIGHT:g}Z"
+def _area(steps: Sequence[Step], rises: str) -> str:
+    return f"M{steps[0].x:g} {HEIGHT:g}{rises}H{steps[-1].x + steps[-1].width:g}V{HEIGHT:g}Z"

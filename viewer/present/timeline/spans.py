@@ -94,8 +94,7 @@ class _Reading:
             self.found[f"alone {event.seq}"] = _ALONE[event.type](event)
 
     def _start(self, key: str, event: RecordedEvent) -> None:
-        span = _started(event, self._row(event))
-        self.found[key] = replace(span, warnings=tuple(self._passed.pop(key, ())))
+        self.found[key] = _started(event, self._row(event), tuple(self._passed.pop(key, ())))
 
     def _let_past(self, key: str, event: RecordedEvent) -> None:
         """Most come in one append with the start of their attempt, before it."""
@@ -116,7 +115,7 @@ class _Reading:
         return self._rows.get(event.fields["boundary"])
 
 
-def _started(event: RecordedEvent, row: Work | None) -> Span:
+def _started(event: RecordedEvent, row: Work | None, warnings: tuple[str, ...]) -> Span:
     fields = event.fields
     return Span(
         seq=event.seq,
@@ -129,6 +128,7 @@ def _started(event: RecordedEvent, row: Work | None) -> Span:
         note=arguments(row) if isinstance(row, ToolInvocation) else "",
         attempt=fields["attempt"],
         max_attempts=fields["max_attempts"],
+        warnings=warnings,
         timeout_us=fields.get("timeout_us"),
     )
 
@@ -142,11 +142,12 @@ def told(span: Span) -> Span:
     attempt = ""
     if is_one_of_many:
         attempt = _("attempt %(number)s of %(most)s", number=span.attempt, most=span.max_attempts)
-    return replace(span, note=_join(hidden, *span.warnings, attempt, span.note))
+    note = _join(hidden, *span.warnings, attempt, span.note)
+    return span if note == span.note else replace(span, note=note)
 
 
 def _succeeded(span: Span, event: RecordedEvent, _row: Work | None) -> Span:
-    return replace(_ended(span, event), state="ok")
+    return _ended(span, event, "ok")
 
 
 def _failed(span: Span, event: RecordedEvent, row: Work | None) -> Span:
@@ -154,8 +155,8 @@ def _failed(span: Span, event: RecordedEvent, row: Work | None) -> Span:
     why = shorten(said, 48) if said else failure(event.fields["failure"])
     if event.fields["failure"] == "TIMEOUT" and span.timeout_us is not None:
         why = _("stopped after its %(time)s", time=duration(span.timeout_us))
-    ended = _ended(span, event)
-    return replace(ended, state="failed", note=_join(ended.note, why))
+    ended = _ended(span, event, "failed")
+    return replace(ended, note=_join(ended.note, why))
 
 
 def _abandoned(span: Span, event: RecordedEvent, _row: Work | None) -> Span:
@@ -170,7 +171,7 @@ def _late(span: Span, event: RecordedEvent, _row: Work | None) -> Span:
         late = _("succeeded late, after %(time)s", time=after)
     else:
         late = _("failed late, after %(time)s", time=after)
-    return replace(_ended(span, event), state="late", note=_join(span.note_before, late))
+    return replace(_ended(span, event, "late"), note=_join(span.note_before, late))
 
 
 def _settled(span: Span, event: RecordedEvent, _row: Work | None) -> Span:
@@ -223,9 +224,9 @@ def _at_once(event: RecordedEvent, state: State, note: str) -> Span:
     return Span(event.seq, scope, _kind(fields["kind"]), state, fields["name"], at, at, shorten(note, NOTE_CHARS_MAX))
 
 
-def _ended(span: Span, event: RecordedEvent) -> Span:
+def _ended(span: Span, event: RecordedEvent, state: State) -> Span:
     fields = event.fields
-    span = replace(span, seq=event.seq, end_us=span.start_us + int(fields["duration_us"]))
+    span = replace(span, seq=event.seq, state=state, end_us=span.start_us + int(fields["duration_us"]))
     if "first_output_us" not in fields:
         return span
     first_us = int(fields["first_output_us"])

@@ -211,10 +211,15 @@ def _worked(
         words="",
         seq=seq,
         row=row,
-        arguments="" if isinstance(work, AgentStep) else arguments(work) or peek(work.input),
+        arguments="" if isinstance(work, AgentStep) else _given(work, row),
         said=said(work.output if work.status != "FAILED" else work.error or work.output),
         attempts=told if len(told) > 1 else (),
     )
+
+
+def _given(tool: ToolInvocation, row: WorkRow) -> str:
+    """In a few words, as its row has them, unless that says why it failed."""
+    return row.peek if tool.status != "FAILED" else arguments(tool) or peek(tool.input)
 
 
 def _note(event: RecordedEvent, attempts: Starts) -> Entry:
