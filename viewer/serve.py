@@ -25,7 +25,7 @@ from viewer.audit.source import LedgerAddress
 from viewer.cli import NotTried
 from viewer.http.forwarded import TrustedProxies
 from viewer.http.root_path import check_root_path
-from viewer.http.security import LOOPBACK_HOSTS
+from viewer.http.security import ANY_HOST, LOOPBACK_HOSTS, host_name
 from viewer.metrics import Metrics
 from viewer.reading import Reader
 from viewer.serving.server import Server, config_of
@@ -59,6 +59,9 @@ class Place:
                 raise NotTried(f"{self.host} is not a loopback address: name its host, too (--allow-host)")
             if self.uds_group is not None:
                 raise NotTried("--uds-group says who may open the socket of --uds, which is not given")
+        for name in self.allowed_hosts:
+            if name.lower() != host_name(name) or "/" in name:
+                raise NotTried(f"--allow-host {name}: a host is named without scheme and port, as ledger.example")
         check_root_path(self.root_path)
         TrustedProxies(self.trusted_proxies)
 
@@ -74,9 +77,13 @@ class Place:
 
     def check_tokens(self, *, are_any: bool, writable: bool) -> None:
         """Refuse what would let everybody in, and what could not put on record who looks."""
+        made = "make an access token first (tachograph token create)"
         if not are_any and not self.is_local:
-            made = "make an access token first (tachograph token create)"
             raise NotTried(f"{self.host} is not a loopback address, and the ledger has no tokens: {made}")
+        if not are_any and ANY_HOST in self.allowed_hosts:
+            raise NotTried(
+                f"under any host name ({ANY_HOST}) a page elsewhere could read the ledger, which has no tokens: {made}"
+            )
         if are_any and not writable:
             raise NotTried("the ledger has access tokens, so who looks is put on record: serve it with --writable")
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import binascii
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from typing import TypeVar
 
 from harness.errors import InvalidInput
 from harness.events.base import MAX_SAFE_INTEGER
@@ -14,6 +15,8 @@ from ledger.errors import InvalidCursor
 MAX_CURSOR_CHARS = 300
 OF_RUNS = "1"
 OF_SESSIONS = "s1"
+LOWEST_ID = "0"
+"""No id comes before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,22 @@ class SessionCursor:
     def decode(cls, text: str) -> SessionCursor:
         """The cursor that `text` is; `InvalidCursor` if it is none."""
         return cls(*_decode(OF_SESSIONS, text))
+
+
+Cursor = TypeVar("Cursor", RunCursor, SessionCursor)
+
+
+def unnamed(found: list[Cursor], last: Cursor, after: Cursor | None) -> tuple[list[Cursor], Cursor]:
+    """What a page holds whose search was cut at `last`, and where the next one begins: a time, and nobody's name.
+
+    The page is for somebody who is told of some sessions alone, and `last` may be of another. What was found of the
+    same microsecond is left to the next page, which looks at all of it; unless it were to begin where this one did.
+    """
+    time_us, _ = astuple(last)
+    place = type(last)(time_us + 1, LOWEST_ID)
+    if last in found or (after is not None and astuple(after) <= astuple(place)):
+        return found, last
+    return [one for one in found if astuple(one)[0] > time_us], place
 
 
 def _encode(kind: str, time_us: int, key: str) -> str:

@@ -16,7 +16,7 @@ from ledger.audit.signing.stored import StoredTree
 from ledger.following.leaves import LeafQueries
 from ledger.lists import RunLine, RunPage
 from ledger.reading import query, views
-from ledger.reading.cursor import RunCursor
+from ledger.reading.cursor import RunCursor, unnamed
 from ledger.run_filter import RunFilter
 from ledger.schema import diagnosis_run, stream, tool_invocation
 from ledger.texts import as_fts5, as_tsquery, terms_of
@@ -139,6 +139,8 @@ def _find(connection: sa.Connection, wanted: RunFilter, limit: int, after: RunCu
         if len(rows) < size:
             return Found([run.run_id for run in found], None, is_cut=False)
         looked_at += size
+    if wanted.session_prefix is not None and last is not None:
+        found, last = unnamed(found, last, after)
     return Found([run.run_id for run in found], last, is_cut=True)
 
 

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from ledger.following.leaves import LeafQueries
 from ledger.lists import SessionLine, SessionPage
 from ledger.reading import views
-from ledger.reading.cursor import SessionCursor
+from ledger.reading.cursor import SessionCursor, unnamed
 from ledger.reading.run_list import SCAN_ROWS, SCAN_ROWS_MAX, run_lines
 from ledger.schema import chat_session, diagnosis_run
 
@@ -94,6 +94,8 @@ def _find(
         if len(rows) < size:
             return [one.session_id for one in found], None, False
         looked_at += size
+    if prefix is not None and last is not None:
+        found, last = unnamed(found, last, after)
     return [one.session_id for one in found], last, True
 
 

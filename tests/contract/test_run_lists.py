@@ -10,7 +10,7 @@ import pytest
 from harness.errors import InvalidInput
 from ledger import InvalidCursor
 from ledger.reading import tallying
-from ledger.reading.cursor import RunCursor, SessionCursor
+from ledger.reading.cursor import LOWEST_ID, RunCursor, SessionCursor
 from ledger.reading.tallying import REASONS, TalliedRun
 from ledger.run_filter import RunFilter
 from tests.contract.listed import FILTERS, described, expected, record_many
@@ -104,6 +104,40 @@ async def test_a_page_looks_at_no_more_rows_than_its_bound_and_says_so(reader, m
     assert ([run.run_id for run in page.rows], page.is_cut) == (["run-0047"], True)
     assert RunCursor.decode(page.next_cursor).run_id == (await reader.runs(limit=10)).rows[-1].run_id
     assert await all_runs(reader, wanted) == ["run-0047", "run-0037", "run-0027", "run-0017", "run-0007"]
+
+
+@pytest.mark.parametrize("most", [3, 4, 8])
+async def test_no_cursor_names_what_a_prefix_leaves_out(reader, monkeypatch, most):
+    whole = (await reader.runs(limit=500)).rows
+    sessions = [one.session_id for one in (await reader.sessions(limit=500, prefix="tenant-a-")).rows]
+    for module, bound in (("run_list", most), ("session_list", 2)):
+        monkeypatch.setattr(f"ledger.reading.{module}.SCAN_ROWS_MAX", bound)
+        monkeypatch.setattr(f"ledger.reading.{module}.SCAN_ROWS", bound)
+    wanted = RunFilter(session_prefix="tenant-a-", agent="writer")
+    own = {run.run_id for run in whole if run.session_id.startswith("tenant-a-")}
+    found, cursors, page = [], [], await reader.runs(wanted)
+    while page.next_cursor is not None:
+        found += page.rows
+        cursors.append(RunCursor.decode(page.next_cursor).run_id)
+        page = await reader.runs(wanted, cursor=page.next_cursor)
+    listed = [run.run_id for run in (*found, *page.rows)]
+    assert listed == [run.run_id for run in whole if run.run_id in own and run.agent == "writer"]
+    assert set(cursors) <= own | {LOWEST_ID}
+    assert LOWEST_ID in cursors
+    listed, named = await sessions_and_cursors(reader, "tenant-a-")
+    assert listed == sessions
+    assert LOWEST_ID in named
+    assert named <= {*sessions, LOWEST_ID}
+
+
+async def sessions_and_cursors(reader, prefix):
+    found, named, cursor = [], set(), None
+    while not found or cursor is not None:
+        page = await reader.sessions(cursor=cursor, prefix=prefix)
+        found += [one.session_id for one in page.rows]
+        cursor = page.next_cursor
+        named |= set() if cursor is None else {SessionCursor.decode(cursor).session_id}
+    return found, named
 
 
 async def test_an_unknown_session_has_no_runs(reader):

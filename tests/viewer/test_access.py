@@ -17,7 +17,7 @@ from viewer.access.routes import ForeignRoute, GuardedRoute
 from viewer.app import create_app
 from viewer.metrics import Metrics
 
-NEEDS_NOTHING = {"/healthz", "/api/openapi.json", "/style.css", "/style", "/theme", "/login", "/logout"}
+NEEDS_NOTHING = {"/healthz", "/api/openapi.json", "/style.css", "/style", "/theme", "/login", "/logout", "/audit/open"}
 VALUES = {"sessionId": "s-1", "runId": "run-1", "seq": "1", "requestId": "request-1"}
 QUERY = {"sessionId": "s-1", "runId": "run-1", "sessionA": "s-1", "runA": "run-1", "sessionB": "s-1", "runB": "run-1"}
 

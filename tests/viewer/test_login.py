@@ -182,8 +182,16 @@ def test_what_is_sent_with_a_cookie_says_where_it_comes_from_and_with_a_token_it
         del client.headers[name]
     assert client.post("/api/feedback", json=body).json()["code"] == "foreign_form"
     assert viewer.holder().post("/api/feedback", json=body).status_code == 200
-    client.headers["Origin"] = "http://elsewhere.example"
-    assert client.post("/api/feedback", json=body).json()["code"] == "foreign_origin"
+    for origin in ("http://elsewhere.example", "null", "", viewer.url.replace("http", "ftp"), f"{viewer.url}0"):
+        client.headers["Origin"] = origin
+        assert client.post("/api/feedback", json=body).json()["code"] == "foreign_origin", origin
+
+
+def test_a_page_that_came_without_tls_is_none_of_a_server_that_has_it(viewer):
+    secure = viewer.url.replace("http", "https")
+    for proto, origin, status in (("https", viewer.url, 403), ("https", secure, 303), ("http", secure, 303)):
+        client = browser(viewer, Origin=origin, **{"X-Forwarded-Proto": proto})
+        assert client.post("/theme", data={"theme": "dark"}).status_code == status
 
 
 def test_without_tokens_there_is_nothing_to_sign_in_to_and_forms_need_no_word(tmp_path):

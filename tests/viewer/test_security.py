@@ -73,7 +73,25 @@ def test_the_api_gives_hostile_text_exactly(client):
     assert [tool["output"]["text"] for tool in data["toolInvocations"][: len(HOSTILE)]] == HOSTILE
 
 
-@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80", "", "0.0.0.0"])
+HOSTS = [
+    "evil.example",
+    "127.0.0.1.evil.example",
+    "localhost.evil.example:80",
+    "",
+    "0.0.0.0",
+    "localhost.",
+    "localhost:80:80",
+    "localhost:x",
+    "user@localhost",
+    "localhost, evil.example",
+    "[::1",
+    "::1",
+    "[::ffff:127.0.0.1]",
+    "*",
+]
+
+
+@pytest.mark.parametrize("host", HOSTS)
 def test_a_request_under_a_foreign_host_name_is_refused(client, host):
     answer = client.get("/api/chat/session/s-42", headers={"Host": host})
     assert (answer.status_code, answer.json()["code"]) == (400, "invalid_host")

@@ -74,6 +74,17 @@ def test_it_refuses_an_address_that_others_could_reach_where_there_are_no_tokens
     assert "tachograph token create" in result.stderr
 
 
+def test_it_refuses_any_host_name_where_there_are_no_tokens_and_names_that_no_host_has(db):
+    for name, why in (
+        ("*", "token create"),
+        ("runs.example:80", "without scheme"),
+        ("http://runs.example", "and port"),
+    ):
+        result = CliRunner().invoke(serve, ["--db", db, "--allow-host", name])
+        assert result.exit_code == 2
+        assert why in result.stderr
+
+
 @pytest.fixture
 async def with_token(db) -> tuple[str, str]:
     async with await Ledger.open(db) as ledger:

@@ -130,7 +130,7 @@ class Guard:
         if prefix is not None and not (rule.within_sessions or rule.lists_sessions):
             raise AllSessions(prefix)
         is_write = scope["method"] not in READING
-        if is_write and principal.session_secret is not None and not comes_from_own_page(Headers(scope=scope)):
+        if is_write and principal.session_secret is not None and not comes_from_own_page(scope):
             raise ForeignForm
 
     async def _who(self, scope: Scope) -> Principal:

