@@ -56,6 +56,7 @@ def test_a_changed_byte_is_found_in_every_member(watch, bundle, tmp_path):
             is_right = False
         found, words = verdict(page, changed)
         assert (found == "holds") == is_right, (place, words)
+        assert not {*"{}"} & {*words}
 
 
 @pytest.mark.parametrize(
@@ -76,7 +77,8 @@ def test_what_a_forger_makes_fit_is_found_as_by_the_command(  # SPEC E9
     assert report.finding.problem == problem
     found, words = verdict(watch().open("/audit/open"), forged.read_bytes())
     assert found == "wrong"
-    assert problem in words
+    assert words.endswith(f" ({problem})")
+    assert not {*"{}"} & {*words}
 
 
 def test_another_key_than_the_trusted_one_vouches_for_nothing(watch, bundle):

@@ -16,6 +16,7 @@ from tests.viewer.example_runs import all_runs
 from tests.viewer.fake_reader import FakeReader
 from tests.viewer.served import client_of
 from viewer import words
+from viewer.present.audit.findings import SENTENCES
 from viewer.present.sentence import Part, sentence
 from viewer.serve import serve
 
@@ -136,6 +137,13 @@ def crawled(client, *starts: str) -> dict[str, list[str]]:
 def test_the_catalogue_holds_what_the_sources_say(tmp_path):
     extract(tmp_path / "now.pot")
     assert (tmp_path / "now.pot").read_text() == CATALOGUE.read_text(), "make strings"
+
+
+def test_every_sentence_that_is_said_of_a_bundle_has_words_and_none_has_them_in_vain():
+    scripts = "\n".join(path.read_text() for path in (words.LOCALE.parent / "static/js/bundle").glob("*.js"))
+    named = re.findall(r'(?:InvalidBundle|BadNote|said)\("(\w+)"|return "(\w+)";', scripts)
+    named += re.findall(r'(?:require|BundleWrong)\(.*?"()(\w+)"(?:, \{[^;]*\})?\);', scripts, re.DOTALL)
+    assert {one or other for one, other in named} == set(SENTENCES)
 
 
 def test_every_page_of_runs_speaks_the_language_that_was_chosen(marked):

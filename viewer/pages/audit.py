@@ -18,6 +18,7 @@ from viewer.audit.history import KINDS, Kind, SystemHistory
 from viewer.audit.verification import Verification
 from viewer.erasing.carrying_out import Erasures
 from viewer.http import queries, wrapper
+from viewer.present.audit import findings
 from viewer.present.audit.lists import listed
 from viewer.present.audit.page import audit_page, run_page, verification_page
 from viewer.present.erasing import waiting
@@ -133,7 +134,7 @@ class AuditPages:
 
     async def open_bundle(self, request: Request) -> Response:
         """A page on which a browser looks at a bundle by itself; it shows nothing of this ledger."""
-        return self.renderer.page(request, "audit/open.html", {})
+        return self.renderer.page(request, "audit/open.html", {"findings": findings.for_scripts()})
 
 
 def _kind(request: Request) -> Kind:

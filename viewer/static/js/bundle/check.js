@@ -7,6 +7,7 @@ import { BadNote, canVerify, openCheckpoint, parseKeys } from "./note.js";
 import { Tree } from "./tree.js";
 import { checkEvents } from "./events.js";
 import { checkContents } from "./contents.js";
+import { said } from "./said.js";
 import { utf8 } from "./bytes.js";
 
 const MAX_MEMBER_BYTES = 256 * 1024 * 1024;
@@ -31,7 +32,7 @@ async function check(report, archive, trusted, onProgress) {
   const members = await readMembers(archive, manifest, MAX_MEMBER_BYTES);
   const tree = manifest.tree ? await openTree(report, members, manifest.tree, trusted) : null;
   if (tree === null && trusted) {
-    throw new BundleWrong("not_signed", "manifest.json", "the bundle has no checkpoint, so nobody vouches for its events");
+    throw new BundleWrong("not_signed", "manifest.json", "nothing_signed");
   }
   report.events = await checkEvents(members.get("events.txt"), manifest, tree, onProgress);
   report.contents = await checkContents(archive, members.get("contents.jsonl"), manifest, report.events);
@@ -39,7 +40,7 @@ async function check(report, archive, trusted, onProgress) {
 
 async function openTree(report, members, claim, trusted) {
   const brought = await keysIn(utf8(members.get("keys.txt")) ?? "", "keys.txt");
-  const keys = trusted ? await keysIn(trusted, "the keys that you trust") : brought;
+  const keys = trusted ? await keysIn(trusted, said("trusted_keys")) : brought;
   const checkSignature = await canVerify();
   const newest = await opened("checkpoint.txt", members, keys, claim.origin, claim.size, checkSignature);
   const stops = [newest];
@@ -56,7 +57,7 @@ async function keysIn(text, place) {
   try {
     return await parseKeys(text);
   } catch (error) {
-    if (error instanceof BadNote) throw new BundleWrong("not_signed", place, error.message);
+    if (error instanceof BadNote) throw new BundleWrong("not_signed", place, error.sentence, error.facts);
     throw error;
   }
 }
@@ -65,11 +66,11 @@ async function opened(name, members, keys, origin, size, checkSignature) {
   try {
     const found = await openCheckpoint(members.get(name), keys, { checkSignature });
     if (found.origin !== origin || found.size !== size) {
-      throw new BundleWrong("checkpoint_differs", name, "it is not of the log, or not of the size, that the manifest says");
+      throw new BundleWrong("checkpoint_differs", name, "another_checkpoint");
     }
     return { ...found, name };
   } catch (error) {
-    if (error instanceof BadNote) throw new BundleWrong("not_signed", name, `the note ${error.message}`);
+    if (error instanceof BadNote) throw new BundleWrong("not_signed", name, error.sentence, error.facts);
     throw error;
   }
 }

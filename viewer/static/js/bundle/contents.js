@@ -1,6 +1,6 @@
 // The contents of a run: those that its events name, each what its digest is of, withheld, a digest only, or erased.
 
-import { require } from "./finding.js";
+import { contentOf, require } from "./finding.js";
 import { ascii, fromHex, hex, sha256 } from "./bytes.js";
 import { canonicalObject } from "./json.js";
 import { linesOf } from "./events.js";
@@ -37,9 +37,9 @@ export async function checkContents(archive, bytes, manifest, events) {
   let last = "";
   for (const line of linesOf(bytes, MAX_LINE_BYTES, "contents.jsonl")) {
     const entry = entryOf(line);
-    const place = `content ${entry.digest}`;
+    const place = contentOf(entry.digest);
     require(entry.digest > last && named.stored.has(entry.digest), "content_differs", place,
-      "no event names it, or it is named twice or out of order");
+      "content_not_named");
     const problem = problemOf(entry, named.erased, named.stored.get(entry.digest), isWithheld);
     require(problem === null, "content_differs", place, problem);
     named.stored.delete(entry.digest);
@@ -49,12 +49,12 @@ export async function checkContents(archive, bytes, manifest, events) {
     contents.push(entry);
   }
   const [missing] = [...named.stored.keys()].sort();
-  require(missing === undefined, "content_missing", `content ${missing}`, "events name it, and the index does not");
+  require(missing === undefined, "content_missing", contentOf(missing), "content_not_indexed");
   const isAsSaid = [...named.erased].every(([seq, count]) => (erased.get(seq) ?? 0) === count);
-  require(isAsSaid, "content_differs", "contents.jsonl", "not as many contents are erased as the events say");
+  require(isAsSaid, "content_differs", "contents.jsonl", "erased_otherwise");
   const present = [...archive.entries.keys()].filter((name) => name.startsWith("content/")).length;
   require(present === contents.filter(({ state }) => state === "stored").length, "content_differs", "contents.jsonl",
-    "there are contents that the index does not have as stored");
+    "contents_left");
   return contents;
 }
 
@@ -68,23 +68,24 @@ function entryOf(line) {
     && Number.isSafeInteger(entry.size_bytes) && entry.size_bytes >= 0
     && (entry.salt === undefined || DIGEST.test(entry.salt))
     && (entry.erased_seq === undefined || (Number.isSafeInteger(entry.erased_seq) && entry.erased_seq >= 1));
-  require(isEntry, "content_differs", "contents.jsonl", "a line is not written as this index is");
+  require(isEntry, "content_differs", "contents.jsonl", "index_otherwise");
   return entry;
 }
 
+/** What is wrong with it, as a sentence is named; null for nothing. */
 function problemOf(entry, erasedCounts, isSaidToBeStored, isWithheld) {
   const hasSalt = (entry.state === "stored" || entry.state === "digest_only") && !isWithheld;
-  if (entry.state === "digest_only" && isSaidToBeStored) return "an event says that it is stored, and it is not";
-  if ((entry.salt !== undefined) !== hasSalt) return "it has a salt and should not, or has none and should";
-  if (entry.state === (isWithheld ? "stored" : "withheld")) return "the manifest says otherwise of whether contents are withheld";
-  if ((entry.erased_seq !== undefined) !== (entry.state === "erased")) return "that it was erased is said in part only";
-  if (entry.state === "erased" && !erasedCounts.has(entry.erased_seq)) return "it is said to be erased, and no event says so";
+  if (entry.state === "digest_only" && isSaidToBeStored) return "said_to_be_stored";
+  if ((entry.salt !== undefined) !== hasSalt) return "salt_otherwise";
+  if (entry.state === (isWithheld ? "stored" : "withheld")) return "withheld_otherwise";
+  if ((entry.erased_seq !== undefined) !== (entry.state === "erased")) return "erased_in_part";
+  if (entry.state === "erased" && !erasedCounts.has(entry.erased_seq)) return "erased_by_no_event";
   return null;
 }
 
 async function dataOf(archive, entry, place) {
   const data = await archive.read(`content/${entry.digest}`, MAX_CONTENT_BYTES);
   const digest = await sha256(CONTENT, fromHex(entry.salt), ascii(entry.media_type), Uint8Array.of(0), data);
-  require(data.length === entry.size_bytes && hex(digest) === entry.digest, "content_differs", place, "it is not what its digest is of");
+  require(data.length === entry.size_bytes && hex(digest) === entry.digest, "content_differs", place, "another_digest");
   return data;
 }

@@ -1,6 +1,6 @@
 // The events of a run: each written in the one way, numbered without a gap, linked to the one before, and of this run.
 
-import { InvalidBundle, require } from "./finding.js";
+import { InvalidBundle, eventAt, require } from "./finding.js";
 import { ascii, equal, fromHex, joined, number64, sha256, wholeNumber } from "./bytes.js";
 import { canonicalObject } from "./json.js";
 
@@ -19,8 +19,8 @@ export function linesOf(bytes, sizeMax, name) {
   const lines = [];
   for (let at = 0; at < bytes.length; ) {
     const end = bytes.indexOf(NEWLINE, at);
-    if (end < 0) throw new InvalidBundle(`has a last line in ${name} that does not end`);
-    if (end - at >= sizeMax) throw new InvalidBundle(`has a line of more than ${sizeMax} bytes in ${name}`);
+    if (end < 0) throw new InvalidBundle("line_without_end", { name });
+    if (end - at >= sizeMax) throw new InvalidBundle("line_too_long", { name, limit: sizeMax });
     lines.push(bytes.subarray(at, end));
     at = end + 1;
   }
@@ -42,10 +42,10 @@ export async function checkEvents(bytes, manifest, tree, onProgress) {
     onProgress(events.length, lines.length);
   }
   require(events.length === manifest.event_count, "count_differs", "events.txt",
-    `there are ${events.length} events, and the manifest says otherwise`);
+    "another_count", { count: events.length });
   if (tree !== null) {
     require(events.length >= manifest.tree.covered_count, "count_differs", "events.txt",
-      "there are fewer events than are said to be in the log");
+      "fewer_than_in_log");
     await tree.end(manifest.tree.size);
   }
   return events;
@@ -53,7 +53,7 @@ export async function checkEvents(bytes, manifest, tree, onProgress) {
 
 async function eventOf(line, number) {
   const found = LINE.exec(latin.decode(line));
-  require(found, "event_malformed", `event ${number}`, "its line is not that of an event");
+  require(found, "event_malformed", eventAt(number), "no_event_line");
   const [, place, seq, recordedUs, link, body] = found;
   const bodyBytes = ascii(body);
   return {
@@ -69,24 +69,24 @@ async function eventOf(line, number) {
 }
 
 async function checkEvent(event, before, manifest, streamId) {
-  const place = `event ${event.number}`;
-  require(event.seq === event.number, "sequence_gap", place, `its number is said to be ${event.seq}`);
+  const place = eventAt(event.number);
+  require(event.seq === event.number, "sequence_gap", place, "another_number", { seq: event.seq });
   const link = await sha256(joined(LINK, before, number64(event.seq), number64(event.recordedUs), event.hash));
-  require(equal(link, event.link), "link_broken", place, "its link does not follow from its body, its time and the event before");
-  require(event.fields !== null, "event_unreadable", place, "its body is not written as events are");
+  require(equal(link, event.link), "link_broken", place, "link_not_following");
+  require(event.fields !== null, "event_unreadable", place, "body_otherwise");
   const { stream_id: stream, session_id: session, run_id: run } = event.fields;
   require(stream === streamId && session === manifest.session_id && run === manifest.run_id, "stream_identity", place,
-    "it is of another run or session");
+    "of_another_run");
   return link;
 }
 
 async function addToTree(tree, event, claim) {
-  const place = `event ${event.number}`;
+  const place = eventAt(event.number);
   if (event.number > claim.covered_count) {
-    require(event.index === null || event.index >= claim.size, "tree_differs", place, "it is before the checkpoint, and said not to be");
+    require(event.index === null || event.index >= claim.size, "tree_differs", place, "before_checkpoint");
     return;
   }
   require(event.index !== null && event.index < claim.size, "tree_differs", place,
-    "it is said to be before the checkpoint, and has no such place");
+    "not_before_checkpoint");
   await tree.add(event.index, event.link, place);
 }

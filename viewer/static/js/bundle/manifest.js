@@ -40,11 +40,11 @@ export function has(value, rules) {
 
 export async function readManifest(archive) {
   const said = canonicalObject(await archive.read(MANIFEST, MAX_MANIFEST_BYTES));
-  if (said === null || said.format !== "tachograph-bundle") throw new InvalidBundle("has a manifest that is not that of a tachograph-bundle");
-  if (said.version !== 1) throw new InvalidBundle("is of a version that this page does not know; it knows 1");
-  if (said.kind === "period") throw new InvalidBundle("is of a period; this page opens those of one run: check it with the command");
+  if (said === null || said.format !== "tachograph-bundle") throw new InvalidBundle("foreign_manifest");
+  if (said.version !== 1) throw new InvalidBundle("unknown_version");
+  if (said.kind === "period") throw new InvalidBundle("of_a_period");
   if (!has(said, "tree" in said ? { ...RUN, tree: (value) => has(value, TREE) } : RUN)) {
-    throw new InvalidBundle("has a manifest that is not written as manifests are");
+    throw new InvalidBundle("manifest_otherwise");
   }
   return said;
 }
@@ -65,14 +65,14 @@ export async function readMembers(archive, manifest, sizeMax) {
   const present = [...archive.entries.keys()].filter((name) => !name.startsWith("content/") && name !== MANIFEST).sort();
   const expected = memberNames(manifest).join();
   require(listed.join() === expected && present.join() === expected, "member_missing", MANIFEST,
-    "a member is missing, or there is one that no such bundle has");
+    "other_members");
   const found = new Map();
   for (const member of manifest.members) {
     require(archive.entry(member.name).sizeBytes === member.size_bytes, "member_differs", member.name,
-      "it has another size than the manifest says");
+      "another_size");
     const bytes = await archive.read(member.name, sizeMax);
     require(hex(await sha256(bytes)) === member.sha256, "member_differs", member.name,
-      "its SHA-256 is not the one in the manifest");
+      "another_hash");
     found.set(member.name, bytes);
   }
   return found;

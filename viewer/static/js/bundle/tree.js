@@ -33,24 +33,24 @@ export class Tree {
   /** No event follows. */
   async end(size) {
     await this.reach(size, "subtrees.bin");
-    require(this.used === this.hashes.length, "tree_differs", "subtrees.bin", "there are more hashes than places between the events");
-    require(!this.stops.length, "tree_differs", "checkpoint.txt", "its size is not reached");
+    require(this.used === this.hashes.length, "tree_differs", "subtrees.bin", "hashes_left");
+    require(!this.stops.length, "tree_differs", "checkpoint.txt", "size_not_reached");
   }
 
   async reach(size, place) {
     while (this.stops.length && this.stops[0].size <= size) {
       const stop = this.stops.shift();
       await this.cover(stop.size, place);
-      require(equal(await this.root(), stop.root), "root_differs", stop.name, "its root is not that of the events");
+      require(equal(await this.root(), stop.root), "root_differs", stop.name, "another_root");
     }
     await this.cover(size, place);
   }
 
   async cover(size, place) {
-    require(size >= this.size, "tree_differs", place, `${size} is before ${this.size}, which was reached already`);
+    require(size >= this.size, "tree_differs", place, "place_passed", { size, reached: this.size });
     while (this.size < size) {
       const hash = this.hashes.slice(this.used, this.used + HASH_BYTES);
-      if (hash.length !== HASH_BYTES) throw new BundleWrong("tree_differs", place, `the hashes of what lies between end before ${size}`);
+      if (hash.length !== HASH_BYTES) throw new BundleWrong("tree_differs", place, "hashes_short", { size });
       this.used += HASH_BYTES;
       await this.push(levelAt(this.size, size), hash);
     }

@@ -65,22 +65,22 @@ export class Archive {
 
   entry(name) {
     const entry = this.entries.get(name);
-    if (entry === undefined) throw new BundleWrong("member_missing", name, "there is no such member");
+    if (entry === undefined) throw new BundleWrong("member_missing", name, "no_such_member");
     return entry;
   }
 
   /** The whole member, which may have so many bytes. */
   async read(name, sizeMax) {
     const entry = this.entry(name);
-    if (entry.sizeBytes > sizeMax) throw new InvalidBundle(`has ${entry.sizeBytes} bytes in ${name}, and ${sizeMax} is the limit`);
+    if (entry.sizeBytes > sizeMax) throw new InvalidBundle("member_too_large", { name, size: entry.sizeBytes, limit: sizeMax });
     const header = localHeader(entry);
     const dataOffset = entry.offset + header.length;
     const found = await bytesOf(this.file.slice(entry.offset, dataOffset));
-    if (!equal(found, header)) throw new InvalidBundle(`has two headers of ${name} that differ`);
+    if (!equal(found, header)) throw new InvalidBundle("headers_differ", { name });
     const data = this.file.slice(dataOffset, dataOffset + entry.packedBytes);
     const bytes = entry.method === STORED ? await bytesOf(data) : await inflated(data, entry);
-    if (bytes.length !== entry.sizeBytes) throw new InvalidBundle(`has less in ${name} than its directory says`);
-    if (crc32(bytes) !== entry.crc) throw new BundleWrong("member_differs", name, "its bytes are not those that were packed");
+    if (bytes.length !== entry.sizeBytes) throw new InvalidBundle("member_short", { name });
+    if (crc32(bytes) !== entry.crc) throw new BundleWrong("member_differs", name, "packed_otherwise");
     return bytes;
   }
 }
@@ -103,25 +103,25 @@ async function inflated(blob, entry) {
       pieces.push(value);
     }
   } catch (error) {
-    throw new BundleWrong("member_differs", entry.name, `it cannot be unpacked (${error.message})`);
+    throw new BundleWrong("member_differs", entry.name, "not_unpacked", { why: error.message });
   }
-  if (size > entry.sizeBytes) throw new InvalidBundle(`has more in ${entry.name} than its directory says`);
+  if (size > entry.sizeBytes) throw new InvalidBundle("member_long", { name: entry.name });
   return joined(...pieces);
 }
 
 async function directoryOf(file) {
-  if (file.size < END_BYTES) throw new InvalidBundle(`has ${file.size} bytes, which no bundle has`);
-  if (file.size > MAX_FILE_BYTES) throw new InvalidBundle("is larger than what this page opens: check it with the command");
+  if (file.size < END_BYTES) throw new InvalidBundle("too_small", { size: file.size });
+  if (file.size > MAX_FILE_BYTES) throw new InvalidBundle("too_large");
   const end = await bytesOf(file.slice(file.size - END_BYTES));
   const view = new DataView(end.buffer);
   const [count, directoryBytes, offset] = [view.getUint16(10, true), view.getUint32(12, true), view.getUint32(16, true)];
   const isOurs = equal(end, endRecord(count, directoryBytes, offset)) && offset + directoryBytes + END_BYTES === file.size;
   if (!isOurs || count > MAX_MEMBERS || directoryBytes > count * (CENTRAL_BYTES + MAX_NAME_BYTES)) {
-    throw new InvalidBundle("is no zip that ends as bundles do");
+    throw new InvalidBundle("no_zip");
   }
   const entries = entriesIn(await bytesOf(file.slice(offset, offset + directoryBytes)), count);
   const last = [...entries.values()].at(-1);
-  if ((last ? last.end : 0) !== offset) throw new InvalidBundle("has something between its members and its directory");
+  if ((last ? last.end : 0) !== offset) throw new InvalidBundle("before_directory");
   refuseBombs(entries.values());
   return entries;
 }
@@ -132,18 +132,18 @@ function entriesIn(directory, count) {
   let offset = 0;
   for (let number = 0; number < count; number += 1) {
     const entry = entryAt(directory, at);
-    if (entries.has(entry.name)) throw new InvalidBundle(`has two members named ${entry.name}`);
-    if (entry.offset !== offset) throw new InvalidBundle(`has something before ${entry.name}, or has it within another member`);
+    if (entries.has(entry.name)) throw new InvalidBundle("two_of_a_name", { name: entry.name });
+    if (entry.offset !== offset) throw new InvalidBundle("before_member", { name: entry.name });
     entries.set(entry.name, entry);
     at += CENTRAL_BYTES + entry.name.length;
     offset = entry.end;
   }
-  if (at !== directory.length) throw new InvalidBundle("has more in its directory than it says");
+  if (at !== directory.length) throw new InvalidBundle("directory_long");
   return entries;
 }
 
 function entryAt(directory, at) {
-  if (directory.length < at + CENTRAL_BYTES) throw new InvalidBundle("has a directory that ends in the midst of an entry");
+  if (directory.length < at + CENTRAL_BYTES) throw new InvalidBundle("directory_short");
   const view = new DataView(directory.buffer, directory.byteOffset + at);
   const nameBytes = view.getUint16(28, true);
   const name = utf8(directory.slice(at + CENTRAL_BYTES, at + CENTRAL_BYTES + nameBytes)) ?? "";
@@ -157,10 +157,10 @@ function entryAt(directory, at) {
   };
   entry.end = entry.offset + LOCAL_BYTES + name.length + entry.packedBytes;
   if (!NAME.test(name) || ![STORED, DEFLATED].includes(entry.method)) {
-    throw new InvalidBundle("has a member with a name or a packing that no member has");
+    throw new InvalidBundle("strange_member");
   }
   if (!equal(directory.slice(at, at + CENTRAL_BYTES + nameBytes), centralHeader(entry))) {
-    throw new InvalidBundle(`has an entry for ${name} that is not written as bundles' are`);
+    throw new InvalidBundle("entry_otherwise", { name });
   }
   return entry;
 }
@@ -170,11 +170,11 @@ function refuseBombs(entries) {
   for (const entry of entries) {
     unpackedBytes += entry.sizeBytes;
     if (entry.sizeBytes > RATIO_FREE_BYTES + MAX_RATIO * entry.packedBytes) {
-      throw new InvalidBundle(`has ${entry.name} packed ${MAX_RATIO} times smaller or more`);
+      throw new InvalidBundle("packed_too_small", { name: entry.name, ratio: MAX_RATIO });
     }
     if (entry.method === STORED && entry.sizeBytes !== entry.packedBytes) {
-      throw new InvalidBundle(`has ${entry.name} stored as it is, with two sizes`);
+      throw new InvalidBundle("two_sizes", { name: entry.name });
     }
   }
-  if (unpackedBytes > MAX_UNPACKED_BYTES) throw new InvalidBundle("unpacks to more than what this page opens: check it with the command");
+  if (unpackedBytes > MAX_UNPACKED_BYTES) throw new InvalidBundle("unpacks_too_large");
 }
