@@ -17,6 +17,7 @@ from ledger.words.codes import amount, resource
 from ledger.words.codes import plain as in_words
 from ledger.words.format import count, duration, plural
 from ledger.words.text import visible
+from ledger.words.usage import COST, known
 
 EXIT_DIFFERENT = 1
 MARKS = {"same": " ", "different": "~", "only_a": "-", "only_b": "+"}
@@ -53,7 +54,7 @@ async def diff(a: str, b: str, show_all: bool, db: str, as_json: bool) -> None:
 def _lines(found: Comparison, show_all: bool) -> Iterator[str]:
     yield table([["A", *_run(found.a)], ["B", *_run(found.b)]])
     yield ""
-    yield table([["", "A", "B", "B - A"], _time(found.elapsed_us), *(_usage(each, found.a) for each in found.usage)])
+    yield table([["", "A", "B", "B - A"], _time(found.elapsed_us), *(_usage(each, found) for each in found.usage)])
     yield ""
     for each in found.differences:
         yield click.style(f"~ {each.what}: {visible(each.a)} | {visible(each.b)}", fg="yellow")
@@ -121,11 +122,12 @@ def _time(elapsed: Delta) -> list[str]:
     return ["Time", _lasted(elapsed.a), _lasted(elapsed.b), _signed(elapsed.b - elapsed.a, duration)]
 
 
-def _usage(delta: Delta, trace: RunTrace) -> list[str]:
+def _usage(delta: Delta, found: Comparison) -> list[str]:
     a, b = delta.a or 0, delta.b or 0
-    currency = f", {trace.run.currency}" if delta.name == "cost_micros" and trace.run.currency else ""
-    difference = _signed(b - a, lambda number: amount(delta.name, number))
-    return [visible(resource(delta.name)) + currency, amount(delta.name, a), amount(delta.name, b), difference]
+    currency = f", {found.a.run.currency}" if delta.name == COST and found.a.run.currency else ""
+    difference = _signed(b - a, lambda number: amount(delta.name, number)) if found.is_told(delta) else "-"
+    used = (known(side.run, delta.name, amount(delta.name, n)) for side, n in ((found.a, a), (found.b, b)))
+    return [visible(resource(delta.name)) + currency, *used, difference]
 
 
 def _signed(number: int, say: Any) -> str:

@@ -19,8 +19,9 @@ from ledger.cli.common import (
 )
 from ledger.cli.filtering import filter_of, filter_options
 from ledger.reading.reader import LedgerReader
-from ledger.records import RunTrace
+from ledger.records import RunDetail, RunTrace
 from ledger.words.format import instant
+from ledger.words.usage import known
 
 QUERY_WIDTH = 48
 PREVIEW_WIDTH = 100
@@ -96,6 +97,9 @@ def render(trace: RunTrace) -> str:
     if run.currency:
         prices = f", by the prices {run.price_table}" if run.price_table else ""
         lines.append(f"cost_micros are millionths of {run.currency}{prices}")
+    for what, number in (("usage", run.usage_unknown_count), ("cost", run.cost_unknown_count)):
+        if number:
+            lines.append(f"attempts of unknown {what}: {number}")
     if run.incidents:
         lines.append(", ".join(f"{name.replace('_', ' ')}: {count}" for name, count in sorted(run.incidents.items())))
     if run.refused:
@@ -123,9 +127,16 @@ def _usage(trace: RunTrace) -> Iterator[list[str]]:
     run = trace.run
     for name in sorted(run.limits.keys() | run.observed_limits.keys() | run.usage.keys()):
         if name != "tool_default":
-            observed = f"{run.observed_limits[name]} (only observed)" if name in run.observed_limits else "-"
             open_part = f" ({run.reserved[name]} reserved)" if name in run.reserved else ""
-            yield [name, f"{run.usage.get(name, 0)}{open_part}", str(run.limits.get(name, observed))]
+            yield [name, f"{known(run, name, str(run.usage.get(name, 0)))}{open_part}", _limit(run, name)]
+
+
+def _limit(run: RunDetail, name: str) -> str:
+    """The limit of its own, else what is only observed, else for a tool what holds for those without one."""
+    if name in run.observed_limits and name not in run.limits:
+        return f"{run.observed_limits[name]} (only observed)"
+    default = run.limits.get("tool_default", "-") if name.startswith("tool:") else "-"
+    return str(run.limits.get(name, default))
 
 
 def _orchestration(trace: RunTrace) -> list[str]:

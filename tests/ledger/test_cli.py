@@ -101,6 +101,29 @@ def test_a_run_is_shown_with_its_cost_what_is_reserved_and_what_is_only_observed
     assert shown["run"]["observed_limits"] == {"model_calls": 0}
 
 
+def test_what_nobody_reported_is_no_figure_and_each_tool_has_its_limit(call, path):  # H4a, CASES 9
+    async def record():
+        run = ScriptedRun()
+        told, untold = (run.attempt("model", "planner", ordinal=ordinal) for ordinal in (1, 2))
+        tool = run.attempt("tool", "query_logs")
+        limits = {"input_tokens": 500, "cost_micros": 5_000, "tool_default": 4, "tool_calls": 9}
+        async with await Ledger.open(path) as ledger:
+            for submission in (
+                run.start(limits=limits, currency="USD", price_table="2026-11"),
+                told.start(),
+                told.succeed(usage={"input_tokens": 12, "output_tokens": 3}),
+                untold.start(),
+                untold.succeed(),
+                tool.start({}),
+            ):
+                ledger.journal.submit(submission).result()
+
+    asyncio.run(record())
+    lines = [" ".join(line.split()) for line in call(cli.show, "session-1/run-1", "--db", path).stdout.splitlines()]
+    assert {"input_tokens ≥ 12 500", "output_tokens ≥ 3 -", "tool:query_logs 1 4", "tool_calls 1 9"} <= set(lines)
+    assert "attempts of unknown usage: 1" in lines
+
+
 def test_a_run_is_shown_with_steps_tools_and_graph(call, recorded):
     text = call(cli.show, "session-0/run-0", "--db", recorded).stdout
     for part in (

@@ -13,7 +13,10 @@ LONG = 300
 
 
 async def record_compared(path: Path) -> None:
-    """`r-again` only uses more than `r-first`, `r-other` parts from it, and `r-erased` lost its words."""
+    """`r-again` only uses more than `r-first`, of `r-unreported` nobody knows, and `r-erased` lost its words.
+
+    `r-other` parts from them.
+    """
     clock = ManualClock()
     async with await Ledger.open(path, wall_clock=clock) as ledger:
         agent = Agent(ledger, clock)
@@ -21,6 +24,7 @@ async def record_compared(path: Path) -> None:
         await ledger.open_session("s-2")
         await _course(agent, "r-first", "The disk is full.", TokenUsage(100, 20))
         await _course(agent, "r-again", "The disk is full.", TokenUsage(350, 80), slower_s=1.2)
+        await _course(agent, "r-unreported", "The disk is full.", None)
         await _course(agent, "r-erased", "The disk is fine.", TokenUsage(100, 20))
         async with agent.run("s-1", "r-other", "Why is it slow?") as run:
             await agent.ask(run.branch("router"), "router", Reply("AI_OPS"))
@@ -33,7 +37,7 @@ async def record_compared(path: Path) -> None:
         await ledger.erase(run=("s-1", "r-erased"))
 
 
-async def _course(agent: Agent, run_id: str, answer: str, usage: TokenUsage, slower_s: float = 0.0) -> None:
+async def _course(agent: Agent, run_id: str, answer: str, usage: TokenUsage | None, slower_s: float = 0.0) -> None:
     async with agent.run("s-1", run_id, "Why is it slow?") as run:
         await agent.ask(run.branch("router"), "router", Reply("CHAT_GRAPH"))
         agent.clock.advance(slower_s)

@@ -37,6 +37,15 @@ def test_runs_of_one_course_are_told_by_what_the_second_used(client):
     assert "The second took 1.20 s longer and used 310 tokens more." in said
 
 
+def test_what_was_not_reported_is_no_difference_that_could_be_told(client):  # H4a, CASES 9
+    assert "The second" not in verdict(client, "r-unreported")
+    text = re.sub(r"\s+", " ", re.sub("<[^>]+>", " ", client.get(address("r-unreported")).text))
+    assert "Total tokens 240 ≥ 120 –" in text
+    assert "Attempts whose tokens are unknown 0 1 +1" in text
+    data = client.get(address("r-unreported", api=True)).json()["data"]
+    assert (data["a"]["usageUnknownCount"], data["b"]["usageUnknownCount"]) == (0, 1)
+
+
 def test_runs_that_part_are_told_by_where(client):
     assert "They part at executor.1 · query_metrics: only the first run has it." in verdict(client, "r-other")
 
@@ -110,7 +119,7 @@ def test_no_run_is_inferred(client):  # SPEC R4
 def test_while_one_run_is_named_the_others_of_its_session_are_offered(client):
     text = client.get("/compare?sessionA=s-1&runA=r-first").text
     offered = re.findall(r'class="question" href="([^"]+)"', text)
-    assert len(offered) == 3
+    assert len(offered) == 4
     assert all("runA=r-first" in href for href in offered)
     assert client.get(offered[0].replace("&amp;", "&")).status_code == 200
     assert client.get("/compare?sessionA=s-1&runA=r-nowhere").status_code == 404

@@ -1,13 +1,18 @@
 """The viewer over a real ledger, with runs that a real harness made."""
 
 import asyncio
+import json
 import re
 import shutil
+from html import unescape
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from ledger import Ledger
+from ledger.cli import read as commands
+from ledger.words.codes import resource
 from tests.viewer.example_runs import HOSTILE
 from tests.viewer.served import client_of
 from tests.viewer.test_pages import read
@@ -108,6 +113,51 @@ def test_hostile_content_of_a_real_run_is_inert_on_the_page_and_exact_in_the_api
     data = trace_of(client, "s-3", "r-hostile")
     assert data["run"]["query"] == " ".join(HOSTILE)
     assert [tool["output"]["text"] for tool in data["toolInvocations"]][: len(HOSTILE)] == HOSTILE
+
+
+def camel(name):
+    return re.sub("_(.)", lambda found: found[1].upper(), name)
+
+
+def told_otherwise(by_command, by_api, at=""):
+    """Where two tell the same fact, but not the same; of names the ones in the middle of a line are the API's."""
+    if isinstance(by_command, dict) and isinstance(by_api, dict):
+        both = ((name, camel(name)) for name in by_command if camel(name) in by_api)
+        return [each for name, its in both for each in told_otherwise(by_command[name], by_api[its], f"{at}.{its}")]
+    if isinstance(by_command, list) and isinstance(by_api, list) and len(by_command) == len(by_api):
+        pairs = enumerate(zip(by_command, by_api, strict=True))
+        return [each for number, both in pairs for each in told_otherwise(*both, f"{at}.{number}")]
+    is_alike = by_command == by_api or (by_command == "" and by_api is None and at.endswith("mediaType"))
+    return [] if is_alike else [(at, by_command, by_api)]
+
+
+def gauges_on(text):
+    """The name of each gauge of a page, with what is used and what there is."""
+    found = re.findall(r'class="label">(.*?)</span><span class="amount">(.*?)</span>(?:</span>)?<', text, re.DOTALL)
+    return {unescape(re.sub("<[^>]*>", "", name)): re.sub("<[^>]*>", "", figures) for name, figures in found}
+
+
+def test_commands_the_api_and_the_page_tell_of_each_run_the_same(client, source):
+    def said(command, *arguments):
+        return CliRunner().invoke(command, [*arguments, "--db", str(source)]).stdout
+
+    listed = json.loads(said(commands.runs, "--limit", "100", "--json"))["rows"]
+    lines = client.get("/api/diagnosis/runs?limit=100").json()["data"]
+    assert told_otherwise(listed, lines) == []
+    assert {line["status"] for line in lines} >= {"SUCCESS", "BUDGET_EXHAUSTED", "TIMED_OUT", "FAILED", "CANCELLED"}
+    for line in lines:
+        keys = line["sessionId"], line["runId"]
+        shown, traced = json.loads(said(commands.show, "/".join(keys), "--json")), trace_of(client, *keys)
+        facts = ("run", "agent_steps", "tool_invocations")
+        assert told_otherwise({fact: shown[fact] for fact in facts}, traced) == [], keys
+        assert told_otherwise(shown["run"]["summary"], traced["run"]) == [], keys
+        table = re.findall(
+            r"^(tool\S+|model_calls|\w+_tokens) +(≥ )?(\d+) +(\d+)$", said(commands.show, "/".join(keys)), re.M
+        )
+        gauges = gauges_on(client.get(page_of(*keys)).text)
+        assert len(table) > 4
+        for name, at_least, used, limit in table:
+            assert gauges[resource(name)] == f"{at_least}{int(used):,} / {int(limit):,}", (keys, name)
 
 
 def test_a_foreign_run_and_an_unknown_one_get_the_same_answer(client):

@@ -92,6 +92,8 @@ def _run_body(trace: RunTrace) -> Json:
         "status": summary.status,
         "outcomeReason": run.outcome_reason,
         "eventCount": run.event_count,
+        "usageUnknownCount": run.usage_unknown_count,
+        "costUnknownCount": run.cost_unknown_count,
         "headLink": run.head_link,
     }
 

@@ -16,6 +16,8 @@ from ledger.audit.comparing.crossings import Crossing, Crossings, Piece, piece_o
 from ledger.records import ContentView, RecordedEvent, RunTrace
 from ledger.words.codes import amount, noun, rank
 from ledger.words.format import duration
+from ledger.words.usage import COST
+from ledger.words.usage import unknown_count as usage_unknown
 
 PAGE_EVENTS = 500
 BATCH_CONTENTS = 100
@@ -88,6 +90,12 @@ class Comparison:
     def count(self, sign: Sign) -> int:
         """How many boundaries are so."""
         return sum(entry.sign == sign for entry in self.entries)
+
+    def is_told(self, usage: Delta) -> bool:
+        """Whether it can be told how much more of it one of them used: all of it is known, and in one currency."""
+        runs = self.a.run, self.b.run
+        is_one = usage.name != COST or len({run.currency for run in runs if run.currency}) < 2
+        return is_one and not any(usage_unknown(run, usage.name) for run in runs)
 
     @property
     def unknown_count(self) -> int:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from ledger.audit.comparing.comparing import Comparison, Delta, Difference
-from ledger.records import RunTrace
+from ledger.records import RunDetail, RunTrace
 from ledger.words.codes import amount, resource
 from ledger.words.format import count, duration
 from ledger.words.text import shorten
+from ledger.words.usage import known
 from viewer.present.compare.links import CompareLinks
 from viewer.present.compare.rows import ROWS_PER_PAGE, SHOWN, VALUE_CHARS_MAX, Row, Shown, rows_of
 from viewer.present.compare.verdict import change, sentences
@@ -122,9 +123,8 @@ def _figures(found: Comparison) -> Iterator[Figure]:
         if is_priced and len(currencies) > 1:
             yield Figure(name, _cost(delta.a, a.currency), _cost(delta.b, b.currency), "–")
             continue
-        yield Figure(
-            name, _used(delta, delta.a), _used(delta, delta.b), _signed(change(delta), partial(amount, delta.name))
-        )
+        difference = _signed(change(delta), partial(amount, delta.name)) if found.is_told(delta) else "–"
+        yield Figure(name, _used(delta, a), _used(delta, b), difference)
     for what, of_a, of_b in (
         (_("Attempts whose tokens are unknown"), a.usage_unknown_count, b.usage_unknown_count),
         (_("Attempts whose cost is unknown"), a.cost_unknown_count, b.cost_unknown_count),
@@ -137,8 +137,9 @@ def _lasted(us: int | None) -> str:
     return "–" if us is None else duration(us)
 
 
-def _used(delta: Delta, used: int | None) -> str:
-    return _("none") if used is None else amount(delta.name, used)
+def _used(delta: Delta, run: RunDetail) -> str:
+    shown = amount(delta.name, run.usage.get(delta.name, 0))
+    return known(run, delta.name, shown, _("unknown"), _("none"))
 
 
 def _cost(micros: int | None, currency: str | None) -> str:

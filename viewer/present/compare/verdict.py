@@ -113,7 +113,7 @@ def _changes(found: Comparison) -> Iterator[str]:
     by_name = {delta.name: delta for delta in found.usage}
     for name in FIGURES_TOLD:
         delta = by_name.get(name)
-        if delta is not None and change(delta):
+        if delta is not None and change(delta) and found.is_told(delta):
             more = _("used %(amount)s more")
             less = _("used %(amount)s less") if name == "cost_micros" else _("used %(amount)s fewer")
             yield (more if change(delta) > 0 else less) % {"amount": _used(name, delta, found)}

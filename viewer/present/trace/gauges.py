@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from ledger.records import RunDetail
 from ledger.words.codes import amount, resource
 from ledger.words.format import count
+from ledger.words.usage import known, unknown_count
 from viewer.words import gettext as _
 
 _ORDER = ("model_calls", "tool_calls")
 _LAST = ("repeated_calls", "input_tokens", "output_tokens", "total_tokens", "cost_micros", "run_bytes")
-_TOKENS = ("input_tokens", "output_tokens", "total_tokens")
 HIGH_SHARE = 0.8
 COLUMNS_MAX = 9
 
@@ -99,14 +99,11 @@ def _gauge(run: RunDetail, key: str, bound: str | None) -> Gauge:
     enforced = _limit(run.limits, run.observed_limits, key)
     limit = enforced if enforced is not None else _limit(run.observed_limits, run.limits, key) or 0
     used, reserved = run.usage.get(key), run.reserved.get(key, 0)
-    unknown = run.usage_unknown_count if key in _TOKENS else run.cost_unknown_count if key == "cost_micros" else 0
-    shown = amount(key, used or 0)
-    if unknown:
-        shown = _("unknown") if used is None else f"≥ {shown}"
+    shown = known(run, key, amount(key, used or 0), _("unknown"))
     notes = [
         _("only observed") if enforced is None else "",
         _("%(amount)s of it reserved", amount=amount(key, reserved)) if reserved else "",
-        _unknown(key, unknown),
+        _unknown(key, unknown_count(run, key)),
     ]
     is_repeat = key == "repeated_calls"
     return Gauge(
