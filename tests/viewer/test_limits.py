@@ -164,6 +164,14 @@ def test_a_body_whose_length_is_told_in_two_ways_is_refused_and_nothing_after_it
     assert said.count(b"HTTP/1.1") == 1
 
 
+@pytest.mark.parametrize("other", [b"websocket", b"h2c"])
+def test_an_offer_to_speak_another_protocol_is_passed_over_and_fills_no_log(base_url, caplog, other):
+    with connected(base_url) as client:
+        client.sendall(GET[:-2] + b"Connection: Upgrade\r\nUpgrade: " + other + b"\r\n\r\n")
+        assert answer_on(client)[0] == 200
+    assert caplog.text == ""
+
+
 def test_the_longest_head_that_fits_is_answered(base_url):
     with connected(base_url) as client:
         query = b"a" * (head.ADDRESS_BYTES_MAX - len("/healthz"))

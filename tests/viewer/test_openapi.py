@@ -10,8 +10,10 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
+from harness.errors import LedgerUnavailable
 from tests.viewer.fake_reader import FakeReader, unreadable
 from tests.viewer.served import client_of, served
+from viewer.access.guard import Guard
 from viewer.access.routes import GuardedRoute
 from viewer.app import create_app, wants_json
 from viewer.openapi.document import operations
@@ -157,6 +159,37 @@ def test_what_is_read_is_as_it_is_described(client, document, template, url, sta
         unchanged = client.get(url, headers={"If-None-Match": answer.headers["etag"]})
         assert unchanged.status_code == 304
         assert as_described(document, "GET", template, unchanged) == ""
+
+
+@pytest.mark.parametrize(
+    ("status", "query", "headers"),
+    [
+        (400, "", {"Host": "elsewhere.example"}),
+        (403, "", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "cors", "Sec-Fetch-Dest": "empty"}),
+        (414, f"&x={'x' * 9_000}", {}),
+        (431, "", {"X": "x" * 17_000}),
+    ],
+)
+def test_what_any_request_can_be_refused_for_is_described_of_each(client, document, status, query, headers):
+    for template, url in {template: url for template, url, expected in READS if expected == 200}.items():
+        answer = client.get(url + (query if "?" in url else query.replace("&", "?")), headers=headers)
+        assert answer.status_code == status
+        assert as_described(document, "GET", template, answer) == ""
+
+
+class Full:
+    """A ledger on a disk that is full."""
+
+    async def record_system(self, model, **fields):
+        raise LedgerUnavailable("database or disk is full")
+
+
+@pytest.mark.parametrize("template", [TRACE, RUNS, f"{OF_RUN}/steps", "/api/diagnosis/overview", "/api/diagnosis/runs"])
+def test_what_cannot_be_put_on_record_is_not_shown_as_is_described(document, template):
+    with client_of(FakeReader(), guard=Guard(None, Full())) as client:
+        answer = client.get(template.format(sessionId="s", runId="r"))
+        assert (answer.status_code, answer.json()["code"]) == (503, "ledger_unavailable")
+        assert as_described(document, "GET", template, answer) == ""
 
 
 def test_a_client_that_has_seen_more_than_there_is_is_told_so(client, document):

@@ -9,12 +9,12 @@ from starlette.responses import Response
 
 from harness.events.base import Id
 from ledger.audit.comparing.comparing import Comparison, Delta, Entry
-from ledger.audit.comparing.crossings import Crossing, Piece
+from ledger.audit.comparing.crossings import Crossing, Piece, TooManyCrossings
 from ledger.records import RunTrace
 from viewer.access.routes import GuardedRoute, Right
 from viewer.access.sessions import TWO_RUNS
 from viewer.http import queries, wrapper
-from viewer.http.describing import Described, Parameter, Position
+from viewer.http.describing import Described, Failure, Parameter, Position
 from viewer.reading.comparing import Comparisons
 from viewer.site import Site
 
@@ -25,6 +25,7 @@ BOTH_RUNS = (
     *(Parameter(name, Id, "", required=True) for name in ("sessionA", "runA", "sessionB", "runB")),
     Parameter("skip", Position, "How many boundaries come before the page."),
 )
+TOO_LONG = Failure(413, TooManyCrossings.code, "A run has more boundaries than are laid side by side.")
 
 
 class Comparing:
@@ -44,7 +45,7 @@ class Comparing:
                 shows_content=True,
                 within_sessions=True,
                 about=TWO_RUNS,
-                described=Described(answer=dict[str, Any], query=BOTH_RUNS, pages=True),
+                described=Described(answer=dict[str, Any], query=BOTH_RUNS, pages=True, failures=(TOO_LONG,)),
             ),
         ]
 

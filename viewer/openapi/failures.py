@@ -11,16 +11,23 @@ from viewer.http.security import READING
 
 _INVALID_INPUT = Failure(400, "invalid_input", "A parameter or a field is missing or is not acceptable; it is named.")
 _FOREIGN_HOST = Failure(400, "invalid_host", "The server does not answer to the name in the `Host` header.")
+_ANY = (
+    _FOREIGN_HOST,
+    Failure(400, "malformed_request", "It is no HTTP/1.1 that can be read in one way alone."),
+    Failure(403, "foreign_origin", "A page of another origin sent it, or would load the answer into itself."),
+    Failure(414, "address_too_long", "Path and query are longer than the server reads."),
+    Failure(431, "headers_too_large", "There are more headers than the server reads, or longer ones."),
+)
+_NOT_WRITTEN = Failure(503, "ledger_unavailable", "The ledger cannot be written now.")
 _UNEXPECTED = Failure(500, "internal_error", "Something went wrong in the server; its log says where.")
 _NO_RUN = Failure(404, "run_not_found", "The session has no such run, whether or not another session has it.")
 _NO_SESSION = Failure(404, "session_not_found", "There is no such session.")
 _INVALID_CURSOR = Failure(400, "invalid_cursor", "The cursor is none that an earlier page gave.")
 
 _CHANGING = (
-    Failure(403, "foreign_origin", "A page of another origin sent it."),
     Failure(403, "read_only", "This server only reads its ledger."),
     Failure(500, "illegal_event", "What is stored of the run does not allow it."),
-    Failure(503, "ledger_unavailable", "The ledger cannot be written now."),
+    _NOT_WRITTEN,
 )
 _ACCESS = (
     Failure(401, "unauthenticated", "Tokens are in use, and no valid one came with the request."),
@@ -48,9 +55,11 @@ def failures_of(route: GuardedRoute, method: str, described: Described) -> Itera
 
 
 def _met(route: GuardedRoute, method: str, described: Described) -> Iterator[Failure]:
-    yield _FOREIGN_HOST
+    yield from _ANY
     if route.needs is not None:
         yield from _ACCESS
+    if route.rule is not None and route.rule.shows_content:
+        yield _NOT_WRITTEN  # who looks is put on record
     if route.param_convertors or described.query:
         yield _INVALID_INPUT
     if any(parameter.name == "cursor" for parameter in described.query):

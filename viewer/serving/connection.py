@@ -83,6 +83,9 @@ class BoundedConnection(H11Protocol):
         super().resume_writing()
         self._stop_waiting_for_reader()
 
+    def _unsupported_upgrade_warning(self) -> None:
+        """An offer to speak another protocol is passed over; uvicorn would warn of each, and advise to install one."""
+
     def send_400_response(self, msg: str) -> None:
         """What is no HTTP, or too long a head, in the one shape of every answer."""
         if len(self.conn.trailing_data[0]) > HEAD_BYTES_MAX:
