@@ -10,10 +10,11 @@ from harness.clock import WallClock
 from harness.events import LedgerRestored
 from harness.ids import IdSource, RandomIds
 from ledger.copies.backup import Progress, RestoreReport
-from ledger.erasing.erasures import PAGE, ErasureList
+from ledger.erasing.erasures import ErasureList
 from ledger.errors import LedgerMissing, LedgerNotRestored, UnsupportedUrl
 from ledger.ledger import Ledger
 from ledger.reading.reader import LedgerReader
+from ledger.reading.told import told
 from ledger.store.identity import RESTORED
 from ledger.store.place import is_postgres
 from ledger.tokens.tokens import RESTORED as TOKENS_OF_BACKUP
@@ -64,9 +65,4 @@ async def adopt(
 
 
 async def _is_recorded(reader: LedgerReader, restore_id: str) -> bool:
-    last = 0
-    while events := await reader.system_events(last, PAGE):
-        if any(event.type == "ledger.restored" and event.fields["restore_id"] == restore_id for event in events):
-            return True
-        last = events[-1].seq
-    return False
+    return restore_id in [event.fields["restore_id"] async for event in told(reader, ["ledger.restored"])]

@@ -21,6 +21,7 @@ from harness.ids import run_stream
 from ledger.erasing.erasing import Order
 from ledger.errors import InvalidErasureList
 from ledger.reading.reader import LedgerReader
+from ledger.reading.told import told
 
 KIND = "tachograph erasures"
 VERSION = 1
@@ -119,12 +120,8 @@ async def _content_of(reader: LedgerReader, ledger_id: str) -> AsyncIterator[byt
 
 async def decisions(reader: LedgerReader) -> AsyncIterator[Mapping[str, Any]]:
     """Every decision to erase that the ledger's own stream holds."""
-    last = 0
-    while events := await reader.system_events(last, PAGE):
-        for event in events:
-            if event.type in DECISIONS:
-                yield event.fields
-        last = events[-1].seq
+    async for event in told(reader, DECISIONS):
+        yield event.fields
 
 
 def order_of(fields: Mapping[str, Any]) -> Order:

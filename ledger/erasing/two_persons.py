@@ -16,17 +16,17 @@ from harness.clock import WallClock
 from harness.events import ErasureRequested, parse_event
 from harness.ids import SYSTEM_STREAM, check_id, check_name
 from ledger.erasing.erasing import Order
+from ledger.erasing.erasures import DECISIONS
 from ledger.erasing.errors import (
     ErasureAlreadyConfirmed,
     ErasureRequestExpired,
     ErasureRequestNotFound,
     SecondPersonNeeded,
 )
-from ledger.reading.query import EVENT_COLUMNS
 from ledger.reading.reader import LedgerReader
-from ledger.reading.views import event_of
+from ledger.reading.told import told_since
 from ledger.records import RecordedEvent
-from ledger.schema import event, stream
+from ledger.schema import stream
 from ledger.tokens.reading import TokenReading
 from ledger.tokens.records import ERASE
 
@@ -34,12 +34,6 @@ REQUEST_TTL_S = 7 * 24 * 3600
 """How long a request may wait for its second person."""
 PERSONS = 2
 REQUESTED = "erasure.requested"
-TOLD_OF_ERASING = (
-    sa.select(*EVENT_COLUMNS)
-    .where(event.c.stream_id == SYSTEM_STREAM, event.c.seq > sa.bindparam("after_seq"))
-    .where(event.c.type.in_((REQUESTED, "erasure.decided", "retention.decided")))
-    .order_by(event.c.seq)
-)
 HEAD = sa.select(stream.c.head_seq).where(stream.c.stream_id == SYSTEM_STREAM)
 
 
@@ -119,12 +113,9 @@ class TwoPersons:
         return list(self._requests.values())
 
     def _since(self, connection: sa.Connection) -> tuple[list[RecordedEvent], int]:
-        """What was told of erasing since the last look, and where the ledger's own stream ends.
-
-        No index is of types, so the first look of a process passes over every access on record; it reads none of them.
-        """
-        rows = connection.execute(TOLD_OF_ERASING, {"after_seq": self._last_seq}).mappings()
-        return [event_of(row) for row in rows], connection.execute(HEAD).scalar() or 0
+        """What was told of erasing since the last look, and where the ledger's own stream ends."""
+        found = told_since(connection, (REQUESTED, *DECISIONS), self._last_seq)
+        return found, connection.execute(HEAD).scalar() or 0
 
     def _open_request(self, request_id: str) -> ErasureRequest:
         request = self._requests.get(request_id)

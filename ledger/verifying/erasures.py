@@ -11,30 +11,30 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from harness.ids import SYSTEM_STREAM
+from ledger.erasing.erasures import DECISIONS
 from ledger.reading.reader import LedgerReader
+from ledger.reading.told import told
 from ledger.verifying.findings import FINDINGS_MAX, Finding
 from ledger.verifying.taken import Taken, Word
 
-PAGE_EVENTS = 500
-DECIDED = ("erasure.decided", "retention.decided")
 FINISHED = "erasure.finished"
 FIGURES = ("run_count", "content_count", "size_bytes")
 
 
-async def check_erasures(reader: LedgerReader, told: Mapping[Word, Taken], ends_upto: int) -> tuple[Finding, ...]:
+async def check_erasures(reader: LedgerReader, said: Mapping[Word, Taken], ends_upto: int) -> tuple[Finding, ...]:
     """What does not agree; ends after the event `ends_upto` of the ledger's own stream are passed over."""
     decided: dict[str, Mapping[str, Any]] = {}
     ends: list[tuple[int, Mapping[str, Any]]] = []
-    after = 0
-    while page := await reader.system_events(after, PAGE_EVENTS):
-        after = page[-1].seq
-        decided |= {event.fields["erasure_id"]: event.fields for event in page if event.type in DECIDED}
-        ends += [(event.seq, event.fields) for event in page if event.type == FINISHED and event.seq <= ends_upto]
-    return (*_undecided(told, decided), *_untold(told, ends))[:FINDINGS_MAX]
+    async for event in told(reader, (*DECISIONS, FINISHED)):
+        if event.type in DECISIONS:
+            decided[event.fields["erasure_id"]] = event.fields
+        elif event.seq <= ends_upto:
+            ends.append((event.seq, event.fields))
+    return (*_undecided(said, decided), *_unsaid(said, ends))[:FINDINGS_MAX]
 
 
-def _undecided(told: Mapping[Word, Taken], decided: Mapping[str, Mapping[str, Any]]) -> Iterable[Finding]:
-    for word, taken in told.items():
+def _undecided(said: Mapping[Word, Taken], decided: Mapping[str, Mapping[str, Any]]) -> Iterable[Finding]:
+    for word, taken in said.items():
         decision = decided.get(word.erasure_id)
         if decision is None:
             detail = f"erasure {word.erasure_id} was never decided"
@@ -45,9 +45,9 @@ def _undecided(told: Mapping[Word, Taken], decided: Mapping[str, Mapping[str, An
         yield Finding("erasure_differs", detail, taken.stream_id, taken.seq)
 
 
-def _untold(told: Mapping[Word, Taken], ends: Iterable[tuple[int, Mapping[str, Any]]]) -> Iterable[Finding]:
+def _unsaid(said: Mapping[Word, Taken], ends: Iterable[tuple[int, Mapping[str, Any]]]) -> Iterable[Finding]:
     by_id: dict[str, Taken] = {}
-    for word, taken in told.items():
+    for word, taken in said.items():
         by_id[word.erasure_id] = taken if word.erasure_id not in by_id else by_id[word.erasure_id].plus(taken)
     for seq, end in ends:
         found = by_id.get(end["erasure_id"], Taken("", 0, 0, 0, 0))
