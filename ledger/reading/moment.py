@@ -95,17 +95,13 @@ def part(connection: sa.Connection, keys: Keys, now_us: int, steps_after: int, t
 
 def steps(connection: sa.Connection, keys: Keys, after_no: int, limit: int) -> list[AgentStep]:
     """The run's model steps after a number; `RunNotFound` as for `trace`."""
-    _head(connection, keys)
-    rows = _numbered(connection, query.STEPS, keys, after_no, limit)
-    contents = _contents(connection, keys["stream_id"], set().union(*map(views.digests_of_attempt, rows)))
+    rows, contents = _works(connection, query.STEPS, keys, after_no, limit)
     return [views.step_of(row, contents) for row in rows]
 
 
 def tools(connection: sa.Connection, keys: Keys, after_no: int, limit: int) -> list[ToolInvocation]:
     """The run's tool invocations after a number; `RunNotFound` as for `trace`."""
-    _head(connection, keys)
-    rows = _numbered(connection, query.TOOLS, keys, after_no, limit)
-    contents = _contents(connection, keys["stream_id"], set().union(*map(views.digests_of_attempt, rows)))
+    rows, contents = _works(connection, query.TOOLS, keys, after_no, limit)
     return [views.tool_of(row, contents) for row in rows]
 
 
@@ -233,6 +229,15 @@ def _numbered(
     connection: sa.Connection, statement: sa.Select[Any], keys: Keys, after_no: int, limit: int
 ) -> Sequence[views.Fields]:
     return connection.execute(statement, {**keys, "after_no": after_no, "limit": limit}).all()
+
+
+def _works(
+    connection: sa.Connection, statement: sa.Select[Any], keys: Keys, after_no: int, limit: int
+) -> tuple[Sequence[views.Fields], dict[str, ContentView]]:
+    """Some steps or invocations of a run, and their contents."""
+    _head(connection, keys)
+    rows = _numbered(connection, statement, keys, after_no, limit)
+    return rows, _contents(connection, keys["stream_id"], set().union(*map(views.digests_of_attempt, rows)))
 
 
 def _contents(connection: sa.Connection, stream_id: str, digests: Iterable[str]) -> dict[str, ContentView]:

@@ -6,10 +6,9 @@ one, cut the log, or wrote all of it anew under another key, cannot have made th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from ledger.audit.errors import InvalidCheckpoint, InvalidNote
 from ledger.audit.notes.checkpoint import Checkpoint
 from ledger.audit.notes.notes import ID_BYTES, split_note
 from ledger.audit.signing.stored import CHECKPOINTS, StoredCheckpoint
@@ -37,35 +36,71 @@ class Anchored(NamedTuple):
 
 async def check_tree(reader: LedgerReader, trusted: Iterable[Checkpoint]) -> Anchored:
     """Make the tree anew; compare with it the trusted checkpoints, and what of tree and checkpoints is stored."""
-    wanted: dict[int, dict[str, bytes]] = {}
-    for checkpoint in trusted:
-        wanted.setdefault(checkpoint.size, {})[checkpoint.origin] = checkpoint.root
-    stored, findings = await _stored(reader)
+    roots = _Roots(trusted, *await _stored(reader))
     size = await reader.on_tree(lambda tree: tree.size())
-    tree, anchored_count = GrowingTree(), 0
-    differing: set[str] = set()
-    for end in sorted({*(one for one in {*wanted, *stored} if one <= size), size} if wanted or stored else ()):
-        while tree.size < end:
-            first, count = tree.size, min(PAGE_LEAVES, end - tree.size)
-            links = await reader.on_tree(lambda of, first=first, count=count: of.links(first, count))  # type: ignore[misc]
-            if not links:
-                return Anchored((*findings, Finding("position_gap", f"place {first} is empty")), anchored_count, None)
-            findings += await _compare(reader, tree.extend([leaf_hash(link) for link in links]))
-        root = tree.root()
-        for origin, signed_root in sorted(wanted.get(end, {}).items()):
+    tree = GrowingTree()
+    for end in roots.ends(size):
+        roots.findings += await _grow(reader, tree, end)
+        if tree.size < end:
+            return Anchored(tuple(roots.findings), roots.anchored_count, None)
+        roots.compare(end, tree.root())
+    roots.refuse_beyond(size)
+    return Anchored(tuple(roots.findings), roots.anchored_count, await _since_us(reader, roots.anchored_count))
+
+
+class _Roots:
+    """The roots that were signed, by how many events they are of, and what came of comparing them."""
+
+    def __init__(
+        self, trusted: Iterable[Checkpoint], stored: Mapping[int, set[bytes]], found: Iterable[Finding]
+    ) -> None:
+        self._trusted: dict[int, dict[str, bytes]] = {}
+        """By size and origin."""
+        for checkpoint in trusted:
+            self._trusted.setdefault(checkpoint.size, {})[checkpoint.origin] = checkpoint.root
+        self._stored = stored
+        self._differing: set[str] = set()
+        self.findings = [*found]
+        self.anchored_count = 0
+
+    def ends(self, size: int) -> Sequence[int]:
+        """Where to stop and compare in a log of that size; nowhere if nothing was ever signed."""
+        signed = {*self._trusted, *self._stored}
+        return sorted({*(one for one in signed if one <= size), size}) if signed else ()
+
+    def compare(self, size: int, root: bytes) -> None:
+        """The root that so many events have."""
+        for origin, signed_root in sorted(self._trusted.get(size, {}).items()):
             if signed_root == root:
-                anchored_count = end
-            elif origin not in differing:
-                differing.add(origin)
-                findings.append(Finding("checkpoint_differs", _told_apart(origin, end, anchored_count)))
-        if stored.get(end, {root}) != {root}:
-            findings.append(Finding("checkpoint_differs", f"a stored checkpoint of {end:,} events is of others"))
-    for one in sorted({*wanted, *stored}):
-        if one > size:
-            origins = f" as {', '.join(sorted(wanted[one]))}" if one in wanted else ""
-            detail = f"{one:,} events were signed{origins}, and there are {size:,}"
-            findings.append(Finding("checkpoint_differs", detail))
-    return Anchored(tuple(findings), anchored_count, await _since_us(reader, anchored_count))
+                self.anchored_count = size
+            elif origin not in self._differing:
+                # Of a log that differs once every larger checkpoint does.
+                self._differing.add(origin)
+                self._found(_told_apart(origin, size, self.anchored_count))
+        if self._stored.get(size, {root}) != {root}:
+            self._found(f"a stored checkpoint of {size:,} events is of others")
+
+    def refuse_beyond(self, size: int) -> None:
+        """No event follows: what was signed of more is of a log that was cut."""
+        for one in sorted({*self._trusted, *self._stored}):
+            if one > size:
+                origins = f" as {', '.join(sorted(self._trusted[one]))}" if one in self._trusted else ""
+                self._found(f"{one:,} events were signed{origins}, and there are {size:,}")
+
+    def _found(self, detail: str) -> None:
+        self.findings.append(Finding("checkpoint_differs", detail))
+
+
+async def _grow(reader: LedgerReader, tree: GrowingTree, end: int) -> list[Finding]:
+    """Add the events up to that place, or to one that is empty; what of the stored tree is of others."""
+    findings: list[Finding] = []
+    while (first := tree.size) < end:
+        count = min(PAGE_LEAVES, end - first)
+        links = await reader.on_tree(lambda of, first=first, count=count: of.links(first, count))  # type: ignore[misc]
+        if not links:
+            return [*findings, Finding("position_gap", f"place {first} is empty")]
+        findings += await _compare(reader, tree.extend([leaf_hash(link) for link in links]))
+    return findings
 
 
 def _told_apart(origin: str, size: int, right: int) -> str:
@@ -100,12 +135,8 @@ async def _stored(reader: LedgerReader) -> tuple[dict[int, set[bytes]], list[Fin
 
 
 def _is_as_its_note(row: StoredCheckpoint) -> bool:
-    try:
-        claim, (_, signatures) = row.signed.claim, split_note(row.note)
-    except (InvalidNote, InvalidCheckpoint):
-        return False
-    signed_by = {data[:ID_BYTES].hex() for _, data in signatures}
-    return (claim.origin, claim.size, claim.root) == (row.origin, row.size, bytes(row.root)) and row.key_id in signed_by
+    """Whether it is, by the key that it names."""
+    return row.is_as_its_note and row.key_id in {data[:ID_BYTES].hex() for _, data in split_note(row.note)[1]}
 
 
 async def _compare(reader: LedgerReader, tiles: Sequence[Tile]) -> list[Finding]:

@@ -101,27 +101,30 @@ class Tally:
     taken: dict[Word, Taken] = field(default_factory=dict)
 
     def add(self, checked: Checked) -> None:
+        """One more stream."""
         self.stream_count += 1
-        self.content_count += checked.content_count
-        self.row_count += checked.row_count
+        self._plus(checked)
         self.outdated_count += checked.is_outdated
-        self.tail = self.tail.plus(checked.tail)
-        add_taken(self.taken, checked.taken)
         self.found(checked.findings)
 
     def found(self, findings: tuple[Finding, ...]) -> None:
+        """All are counted, and the first `FINDINGS_MAX` kept."""
         self.finding_count += len(findings)
         self.findings += findings[: FINDINGS_MAX - len(self.findings)]
 
     def merge(self, other: Tally) -> None:
+        """Those of further streams."""
         self.stream_count += other.stream_count
-        self.content_count += other.content_count
-        self.row_count += other.row_count
+        self._plus(other)
         self.outdated_count += other.outdated_count
-        self.tail = self.tail.plus(other.tail)
-        add_taken(self.taken, other.taken)
         self.finding_count += other.finding_count
         self.findings += other.findings[: FINDINGS_MAX - len(self.findings)]
+
+    def _plus(self, more: Checked | Tally) -> None:
+        self.content_count += more.content_count
+        self.row_count += more.row_count
+        self.tail = self.tail.plus(more.tail)
+        add_taken(self.taken, more.taken)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from harness.ids import run_stream
-from ledger.audit.errors import DamagedTree, InvalidCheckpoint, InvalidNote
+from ledger.audit.errors import DamagedTree
 from ledger.audit.signing.receipts import count_under
 from ledger.audit.signing.stored import StoredCheckpoint, StoredTree
 from ledger.audit.tree.merkle import leaf_hash, verify_inclusion
@@ -74,7 +74,7 @@ def _anchored(
 ) -> tuple[int, Finding | None]:
     """How many of the run's events are proven to be under the checkpoint; or what is wrong with that."""
     size = checkpoint.size
-    if not _says(checkpoint):
+    if not checkpoint.is_as_its_note:
         return 0, Finding("checkpoint_differs", f"the checkpoint of {size:,} events is not what its note says")
     if tree.size() < size:
         return 0, Finding("checkpoint_differs", f"{size:,} events were signed, and there are {tree.size():,}")
@@ -92,12 +92,3 @@ def _anchored(
     # Others may be the ones that were changed: what proves an event is made of those beside it.
     detail = f"cannot be proven to be under the checkpoint of {size:,} events: the log is not the one that was signed"
     return 0, Finding("checkpoint_differs", detail, stream_id)
-
-
-def _says(checkpoint: StoredCheckpoint) -> bool:
-    """Whether the row is what its note says."""
-    try:
-        claim = checkpoint.signed.claim
-    except (InvalidNote, InvalidCheckpoint):
-        return False
-    return (claim.origin, claim.size, claim.root) == (checkpoint.origin, checkpoint.size, checkpoint.root)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
+from ledger.audit.errors import InvalidCheckpoint, InvalidNote
 from ledger.audit.notes.checkpoint import SignedCheckpoint
 from ledger.audit.tree.merkle import HASH_BYTES, inclusion_path, root_at
 from ledger.audit.tree.tiles import Place, TileReader
@@ -55,6 +56,15 @@ class StoredCheckpoint(NamedTuple):
     @property
     def signed(self) -> SignedCheckpoint:
         return SignedCheckpoint(self.note)
+
+    @property
+    def is_as_its_note(self) -> bool:
+        """Whether the row says of log, size and root what the note does; nothing of who signed that."""
+        try:
+            claim = self.signed.claim
+        except (InvalidNote, InvalidCheckpoint):
+            return False
+        return (claim.origin, claim.size, claim.root) == (self.origin, self.size, bytes(self.root))
 
 
 class StoredTree:
