@@ -165,6 +165,9 @@ class FakeFollower:
         await asyncio.Event().wait()
         return []
 
+    def at_hand(self) -> list[tuple[int, RecordedEvent]]:
+        return []
+
 
 def unreadable() -> LedgerError:
     """What a reader raises whose file is gone."""

@@ -29,6 +29,9 @@ class Follower(Protocol):
     async def page(self) -> list[tuple[int, RecordedEvent]]:
         """The next events with their places, at least one, as soon as there are any."""
 
+    def at_hand(self) -> list[tuple[int, RecordedEvent]]:
+        """The next ones that need neither waiting nor reading, perhaps none."""
+
 
 class Reader(Protocol):
     """The part of `ledger.LedgerReader` that the viewer uses."""
