@@ -9,7 +9,6 @@ from typing import Any
 
 from harness.boundary.capture import content_fields
 from harness.budget.limits import Limits
-from harness.clock import MonotonicClock
 from harness.content import Content, SealedContent, Sealer, encode_content
 from harness.deadline import Deadline, check_timeout
 from harness.engine import Engine
@@ -39,11 +38,12 @@ class Opening:
     contents: tuple[SealedContent, ...]
     sealer: Sealer
 
-    def live_run(self, engine: Engine, deadline: Deadline) -> LiveRun:
-        """The run's shared state, before its beginning is recorded."""
+    def live_run(self, engine: Engine, started_ns: int, deadline: Deadline) -> LiveRun:
+        """The run's shared state, before its beginning is recorded; its time counts from where its deadline does."""
         return LiveRun(
             self.session_id,
             self.run_id,
+            started_ns=started_ns,
             deadline=deadline,
             monotonic_clock=engine.monotonic_clock,
             wall_clock=engine.wall_clock,
@@ -52,13 +52,12 @@ class Opening:
             sealer=self.sealer,
         )
 
-    def deadline(self, clock: MonotonicClock) -> tuple[Deadline, int]:
-        """When the run must have stopped if it begins now, and the microseconds until then."""
-        now_ns = clock.now_ns()
-        at_ns = now_ns + round(self.timeout_s * 1_000_000_000)
+    def deadline(self, started_ns: int) -> tuple[Deadline, int]:
+        """When the run must have stopped if it begins then, and the microseconds until that."""
+        at_ns = started_ns + round(self.timeout_s * 1_000_000_000)
         if self.until is not None:
             at_ns = min(at_ns, self.until.at_ns)
-        return Deadline(at_ns), max(0, at_ns - now_ns) // 1_000
+        return Deadline(at_ns), max(0, at_ns - started_ns) // 1_000
 
     def events(self, live: LiveRun, timeout_us: int) -> tuple[RunEvent, ...]:
         """The beginning; call with the run's lock held."""

@@ -52,10 +52,11 @@ class RunBlock:
         self._was_entered = True
         self._loop = asyncio.get_running_loop()
         engine, opening = self._engine, self._opening
-        deadline, timeout_us = opening.deadline(engine.monotonic_clock)
+        started_ns = engine.monotonic_clock.now_ns()
+        deadline, timeout_us = opening.deadline(started_ns)
         permit = await engine.permit(timeout_us / 1e6)
         try:
-            live = self._live = opening.live_run(engine, deadline)
+            live = self._live = opening.live_run(engine, started_ns, deadline)
             with live.lock:
                 recorded = live.record(*opening.events(live, timeout_us), contents=opening.contents)
             await self._durable_beginning(live, recorded)

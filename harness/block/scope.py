@@ -78,8 +78,9 @@ class ScopeBlock:
     def _open(self) -> LiveScope:
         """Record the beginning; lock held."""
         run, live = self._run, self._run.live
-        clock = live.monotonic_clock
-        deadline = None if self._timeout_s is None else Deadline.after(self._timeout_s, clock)
+        # One look at the clock: what is on record of its time and its time-out is what it goes by.
+        now_ns = live.monotonic_clock.now_ns()
+        deadline = None if self._timeout_s is None else Deadline(now_ns + round(self._timeout_s * 1_000_000_000))
         if deadline is not None and deadline.at_ns >= run.deadline.at_ns:
             deadline = None
         opened = live.event(
@@ -89,7 +90,8 @@ class ScopeBlock:
             scope_id=live.next_scope_id(),
             parent_scope_id=run.accounts.scope_id,
             limits=self._limits,
-            timeout_us=None if deadline is None else deadline.remaining_ns(clock) // 1_000,
+            timeout_us=None if deadline is None else (deadline.at_ns - now_ns) // 1_000,
+            elapsed_us=live.elapsed_us(now_ns),
         )
         live.record(opened, is_awaited=False)
         return LiveScope(live, opened, run.accounts.scopes[-1] if run.accounts.scopes else None, deadline)

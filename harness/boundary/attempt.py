@@ -189,9 +189,13 @@ class Attempt:
         if was_passed_on:
             return None, "OUTPUT_PASSED_ON"
         delay_s = max(policy.delay_s(self.number, self.engine.ids.fraction()), told.retry_after_s or 0.0)
-        if delay_s >= self.run.deadline.remaining_ns(self.engine.monotonic_clock) / 1e9:
+        if self._is_too_long(delay_s):
             return None, FailureType.DEADLINE_EXCEEDED.value
         return delay_s, None
+
+    def _is_too_long(self, delay_s: float) -> bool:
+        """Whether the deadline comes before another attempt could begin."""
+        return delay_s >= self.run.deadline.remaining_ns(self.engine.monotonic_clock) / 1e9
 
     def _own_timeout_s(self) -> float | None:
         own_s = self.operation.timeout_s

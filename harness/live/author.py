@@ -15,7 +15,14 @@ class Author:
     """The one writer of a run's events; use it with the run's lock held."""
 
     def __init__(
-        self, session_id: str, run_id: str, *, writer_id: str, monotonic_clock: MonotonicClock, wall_clock: WallClock
+        self,
+        session_id: str,
+        run_id: str,
+        *,
+        writer_id: str,
+        monotonic_clock: MonotonicClock,
+        wall_clock: WallClock,
+        started_ns: int,
     ) -> None:
         self.session_id = session_id
         self.run_id = run_id
@@ -23,14 +30,15 @@ class Author:
         self.wall_clock = wall_clock
         self._stream_id = run_stream(run_id)
         self._writer_id = writer_id
-        self._started_ns = monotonic_clock.now_ns()
+        self._started_ns = started_ns
         self._events = 0
         self._attempts = 0
         self._scopes = 0
 
-    def elapsed_us(self) -> int:
-        """Monotonic microseconds since the run's start; needs no lock."""
-        return max(0, self.monotonic_clock.now_ns() - self._started_ns) // 1_000
+    def elapsed_us(self, at_ns: int | None = None) -> int:
+        """Monotonic microseconds from the run's start until then, or now; needs no lock."""
+        at_ns = self.monotonic_clock.now_ns() if at_ns is None else at_ns
+        return max(0, at_ns - self._started_ns) // 1_000
 
     def event(self, model: type[E], /, **fields: Any) -> E:
         """A new event of this run, stamped with id and times unless `fields` has them."""

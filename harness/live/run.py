@@ -40,6 +40,7 @@ class LiveRun(Author):
         session_id: str,
         run_id: str,
         *,
+        started_ns: int,
         deadline: Deadline,
         monotonic_clock: MonotonicClock,
         wall_clock: WallClock,
@@ -48,7 +49,12 @@ class LiveRun(Author):
         sealer: Sealer,
     ) -> None:
         super().__init__(
-            session_id, run_id, writer_id=writer_id, monotonic_clock=monotonic_clock, wall_clock=wall_clock
+            session_id,
+            run_id,
+            writer_id=writer_id,
+            monotonic_clock=monotonic_clock,
+            wall_clock=wall_clock,
+            started_ns=started_ns,
         )
         self.deadline = deadline
         self.sealer = sealer

@@ -12,8 +12,8 @@ from concurrent.futures import Future
 
 from harness import events as e
 from harness.cancellation import CancelReason
-from harness.concurrency.interruption import Cause, Interrupted
-from harness.errors import HarnessError
+from harness.concurrency.interruption import DEADLINE_PASSED, Cause, Interrupted
+from harness.errors import HarnessError, ScopeExhausted
 from harness.journal import Recorded
 from harness.live.accounts import Accounts
 from harness.retry import FailureType, TypedFailure
@@ -54,8 +54,14 @@ class SentRequests:
                 else:
                     self._accounts.check_open()
             except HarnessError as error:
-                raise stopped(error) from None
+                raise (self._cut_off(error) if is_own else stopped(error)) from None
             return recorded
+
+    def _cut_off(self, error: HarnessError) -> Interrupted:
+        """What to throw where the attempt's own request comes too late: that retries nothing, and is recorded so."""
+        if self._accounts.live.termination is not None:
+            return Interrupted(self._accounts.live.cause())
+        return Interrupted(Cause(DEADLINE_PASSED if isinstance(error, ScopeExhausted) else error, lambda: error))
 
     def pass_over(self, count: int) -> None:
         """Have so many counted that are not seen here: those of an operation that is executed again send nothing."""

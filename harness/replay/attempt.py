@@ -24,6 +24,9 @@ from harness.retry import FailureType
 RUN_ENDED = "RUN_ENDED"
 """Why an attempt was abandoned that did not stop while its run was waiting for it."""
 
+LEFT = (e.NOT_INVOKED, "NOT_AWAITED")
+"""Why an attempt was abandoned that its caller left, before its operation was called or while it ran on a thread."""
+
 
 class Stage(Protocol):
     """Where the attempts of a run stand in for their operations."""
@@ -54,11 +57,11 @@ class ReplayedAttempt(Attempt):
 
     def __init__(self, stage: Stage, engine: Engine, run: RunContext, operation: Operation, *named: Any) -> None:
         """`named` are number, boundary and id."""
+        self._stage = stage
         super().__init__(engine, run, operation, *named)
         self.end_on_record = stage.record.end_of(self.boundary)
         self.within: RunContext | None = None
         """The run as the operation would see it; None until it would be called."""
-        self._stage = stage
         self._due: asyncio.Future[Any] | None = None
         self._chunks: asyncio.Future[None] | None = None
         self._was_cancelled = False
@@ -78,7 +81,12 @@ class ReplayedAttempt(Attempt):
         """Let a stream begin before its end is due, as something between the two waits for that."""
         if self._chunks is None or self._chunks.done():
             return False
-        self._chunks.set_result(None)
+        try:
+            if isinstance(self.end_on_record, e.AttemptFailed):
+                self._stage.given.need_no_chunks(self.end_on_record, is_over=False)
+            self._chunks.set_result(None)
+        except NotOnRecord as missing:
+            self._stage.cannot(missing)
         return True
 
     def request_again(self, detected: e.HiddenRetryDetected, *, ends_run: bool) -> bool:
@@ -96,6 +104,24 @@ class ReplayedAttempt(Attempt):
 
     def succeed(self, result: object, usage: TokenUsage | None, **stream: int) -> None:
         super().succeed(result, usage_of(self._stage.record.only(e.UsageSettled, self.boundary)), **stream)
+
+    def fail(self, error: BaseException, *, usage: TokenUsage | None = None, **stream: int) -> float | None:
+        end = self.end_on_record
+        if isinstance(end, e.AttemptFailed) and end.output_chunks:
+            # It gave nothing here, as its chunks are not on record.
+            stream["output_chunks"] = end.output_chunks
+            usage = usage_of(self._stage.record.only(e.UsageSettled, self.boundary))
+        return super().fail(error, usage=usage, **stream)
+
+    def _own_timeout_s(self) -> float | None:
+        # The deadline is as near as it was at the start's own time, which is a moment later.
+        started = self._stage.record.only(e.AttemptStarted, self.boundary)
+        is_own = started is not None and started.timeout_us is not None
+        return self.operation.timeout_s if is_own else super()._own_timeout_s()
+
+    def _is_too_long(self, delay_s: float) -> bool:
+        was_scheduled = self._stage.record.only(e.RetryScheduled, self.boundary) is not None
+        return not was_scheduled and super()._is_too_long(delay_s)
 
     def _captured(self, role: str, content: Content) -> Captured:
         """What is on record of it, byte by byte; of what did not fit, as many bytes."""
@@ -146,15 +172,21 @@ class ReplayedAttempt(Attempt):
             try:
                 return await self._due
             except asyncio.CancelledError:
-                if self._stage.is_over or self._is_given_a_cancellation():
-                    raise
-                self._was_cancelled = True
-                end = self.end_on_record
-                if isinstance(end, e.AttemptAbandoned) and end.reason != RUN_ENDED:
-                    self.abandon(end.reason)
+                if self._is_to_end_cancelled():
                     raise
                 if self._due.cancelled():
                     self._due = asyncio.get_running_loop().create_future()
+
+    def _is_to_end_cancelled(self) -> bool:
+        """Whether a cancellation that came is its end, for if it did not end so, it waits on."""
+        if self._stage.is_over or self._is_given_a_cancellation():
+            return True
+        self._was_cancelled = True
+        end = self.end_on_record
+        if not isinstance(end, e.AttemptAbandoned) or end.reason == RUN_ENDED:
+            return False
+        self.abandon(end.reason)
+        return True
 
     def _is_given_a_cancellation(self) -> bool:
         due = self._due
@@ -166,7 +198,12 @@ class ReplayedAttempt(Attempt):
         self._chunks = loop.create_future()
         assert self._due is not None, "the operation was entered"
         try:
-            await asyncio.wait({self._chunks, self._due}, return_when=asyncio.FIRST_COMPLETED)
+            while not (self._chunks.done() or self._due.done()):
+                try:
+                    await asyncio.wait({self._chunks, self._due}, return_when=asyncio.FIRST_COMPLETED)
+                except asyncio.CancelledError:
+                    if self._is_to_end_cancelled():
+                        raise
             if end.output_chunks and isinstance(end, e.AttemptSucceeded):
                 for chunk in chunks_of(self._stage.given.value(self.operation, end), end.output_chunks):
                     yield chunk
@@ -176,8 +213,10 @@ class ReplayedAttempt(Attempt):
 
     def _error(self, end: e.AttemptFailed | e.AttemptAbandoned) -> BaseException | None:
         """What to raise for the recorded end; None where somebody else has to make it."""
+        if isinstance(end, e.AttemptFailed):
+            self._stage.given.need_no_chunks(end, is_over=True)
         if isinstance(end, e.AttemptAbandoned):
-            cause = self._cause_of_abandoning() if end.reason == "NOT_AWAITED" else None
+            cause = self._cause_of_abandoning(end) if end.reason in LEFT else None
             if cause is not None:
                 self.abandon(end.reason)
             return None if cause is None else Interrupted(cause)
@@ -191,11 +230,14 @@ class ReplayedAttempt(Attempt):
             return Interrupted(Cause(RUN_STOPPED, self.live.ended)) if self.live.termination is not None else None
         return self._stage.given.error(end)
 
-    def _cause_of_abandoning(self) -> Cause | None:
-        """What made its caller leave a call on a thread, where that was time."""
-        follows = next(self._stage.record.after_due(), None)
-        is_expired = isinstance(follows, e.CancellationSignalled) and follows.reason == "DEADLINE_EXCEEDED"
-        if is_expired or isinstance(follows, e.ScopeExhausted):
+    def _cause_of_abandoning(self, end: e.AttemptAbandoned) -> Cause | None:
+        """What made its caller leave a call, where that was time."""
+        record, follows = self._stage.record, self._stage.record.next_but_ends()
+        told = follows.reason if isinstance(follows, e.CancellationSignalled) else None
+        is_late = (end.elapsed_us or 0) >= record.recording.started.timeout_us or told == "DEADLINE_EXCEEDED"
+        # Where its run was told to stop at once, its scope's deadline is not on record.
+        is_in_scope = told not in (None, "TASK_CANCELLED") and self.run.deadline != self.live.deadline
+        if is_late or is_in_scope or isinstance(follows, e.ScopeExhausted):
             return Cause(DEADLINE_PASSED, self.run.accounts.expire)
         return self._late() if self.timeout_s is not None else None
 

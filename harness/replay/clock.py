@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from harness import events as e
-from harness.budget.usage import DEADLINE
 from harness.ids import SALT_BYTES
+from harness.replay.deadlines import Deadlines
 from harness.replay.record import ENDS, Record
 
 
 class RecordedClock:
     """Both clocks of a run: they show when the event was recorded that is due, and never step back.
 
-    While an operation is under way, they stand still until its end is given. Where a deadline had passed, it has passed
-    here too, however little the recorded times are beside it.
+    While an operation is under way, they stand still until its end is given. A deadline passes where the record says
+    that it has, however little or much the recorded times are beside it, and not before everything is at work that was
+    by then.
     """
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: Record, deadlines: Deadlines, may_come: Callable[[e.Event], bool]) -> None:
         self._record = record
+        self._deadlines = deadlines
+        self._may_come = may_come
         self._elapsed_us = 0
         self._wall_us = record.recording.started.occurred_us
 
@@ -34,17 +39,11 @@ class RecordedClock:
             return
         if isinstance(due, ENDS) and not self._record.is_due_given:
             return
-        self._elapsed_us = max(self._elapsed_us, due.elapsed_us)
+        passed = self._deadlines.passed_at(due)
+        if passed is not None and self._may_come(due):
+            self._elapsed_us = max(self._elapsed_us, self._deadlines.let_pass(passed))
+        self._elapsed_us = max(self._elapsed_us, self._deadlines.latest_us(due.elapsed_us))
         self._wall_us = max(self._wall_us, due.occurred_us)
-        if _is_late(due):
-            self._elapsed_us = max(self._elapsed_us, self._record.recording.started.timeout_us)
-
-
-def _is_late(event: e.Event) -> bool:
-    """Whether it says that the deadline of the run has passed."""
-    if isinstance(event, e.ReservationRejected):
-        return event.resource == DEADLINE and event.scope_id is None
-    return isinstance(event, e.CancellationSignalled) and event.reason == "DEADLINE_EXCEEDED"
 
 
 class RecordedIds:

@@ -115,11 +115,16 @@ class Compared:
             elif name in DRAWN:
                 if (mine is None) != (theirs is None) or self.drawn.get(mine or "", mine) != theirs:
                     yield Difference(name, theirs, mine)
-            elif isinstance(crossed, e.ScopeOpened) and name == "timeout_us":
-                if (mine is None) != (theirs is None):
+            elif isinstance(recorded, e.ScopeOpened) and name == "timeout_us":
+                if (mine is None) != (theirs is None) and not self._is_until_the_end(recorded, mine):
                     yield Difference(name, theirs, mine)
             elif mine != theirs:
                 yield Difference(name, theirs, mine)
+
+    def _is_until_the_end(self, opened: e.ScopeOpened, timeout_us: int | None) -> bool:
+        """Whether a scope without a deadline of its own had none because the run's comes before that time-out."""
+        left_us = self._recording.started.timeout_us - (opened.elapsed_us or 0)
+        return timeout_us is not None and timeout_us >= left_us
 
     def _content(self, name: str, recorded: Event, theirs: str | None, mine: str | None) -> Iterator[Difference]:
         boundary = recorded.boundary if isinstance(recorded, e.BoundaryEvent) else recorded.type

@@ -19,8 +19,11 @@ from harness.hooks.policies import Decision
 from harness.journal import Submission
 from harness.live.run import LiveRun
 from harness.replay.attempt import ReplayedAttempt
+from harness.replay.begun import Begun
 from harness.replay.comparing import ANSWER, Compared, kind_of
+from harness.replay.deadlines import Deadlines
 from harness.replay.given import Given, NotOnRecord
+from harness.replay.holding import Holding
 from harness.replay.outcome import Divergence, Kind, Unavailable
 from harness.replay.outside import Outside
 from harness.replay.record import ENDS, STARTS, STATEMENTS, Record, boundary_of
@@ -36,6 +39,7 @@ class Director:
     def __init__(self, record: Record, *, decode: Decoders, errors: Errors) -> None:
         self.record = record
         self.outside = Outside(record)
+        self.deadlines = Deadlines(record)
         self.given = Given(record, decode, errors)
         self.compared = Compared(record.recording)
         self.divergence: Divergence | None = None
@@ -47,11 +51,8 @@ class Director:
         self._live: LiveRun | None = None
         self._gates: dict[str, asyncio.Future[None]] = {}
         self._attempts: dict[str, ReplayedAttempt] = {}
-        self._in_flight: dict[str, ReplayedAttempt] = {}
-        self._held: list[asyncio.Future[None]] = []
-        """Callers that wait for the end of their run."""
-        self._open: set[str] = set()
-        """Boundaries of attempts that were let through, and have not ended."""
+        self._begun = Begun(record)
+        self._holding = Holding(record)
         self._crossed_count, self._skipped_s = 0, 0.0
         """When something was crossed for the last time, and how much time had been skipped by then."""
         self._taken_over: e.Event | None = None
@@ -77,15 +78,9 @@ class Director:
         return attempt
 
     async def hold(self, observed: Observed) -> None:
-        """Let the caller of what has ended go on only when its run has been told to stop, if that came first.
-
-        What it does then is refused, as it was: it was slower when it was recorded. As an observer of the harness this
-        is awaited, and cut short by the end of the run.
-        """
-        if isinstance(observed.event, ENDS) and not self.is_over and self.record.is_last(observed.event.boundary):
-            held = asyncio.get_running_loop().create_future()
-            self._held.append(held)
-            await held
+        """As an observer of the harness this is awaited, and cut short by the end of the run."""
+        if not self.is_over:
+            await self._holding.hold(observed)
 
     def opened(self, live: LiveRun) -> None:
         """The run has begun again."""
@@ -94,10 +89,10 @@ class Director:
     # What the attempts ask (`harness.replay.attempt.Stage`).
 
     def enter(self, attempt: ReplayedAttempt) -> None:
-        self._in_flight[attempt.boundary] = attempt
+        self._begun.at_work[attempt.boundary] = attempt
 
     def leave(self, attempt: ReplayedAttempt) -> None:
-        self._in_flight.pop(attempt.boundary, None)
+        self._begun.at_work.pop(attempt.boundary, None)
 
     def cannot(self, missing: NotOnRecord) -> None:
         self._end(unavailable=missing.unavailable)
@@ -112,6 +107,8 @@ class Director:
         """
         if self.is_over or submission.events[0] is self._taken_over:
             return
+        if self._is_left_too_late(submission.events[0]):
+            return
         self._refuse_if_ended(submission.events[0])
         for content in submission.contents:
             self.compared.note_content(content)
@@ -125,7 +122,11 @@ class Director:
             by_arguments = (each for each in diverging if each.kind is Kind.ARGUMENTS)
             self._end(divergence=next(by_arguments, diverging[0]))
         if self._live is not None and not self.is_over:
-            self.outside.tell_at_once(self._live, self._all_at_work)
+            self.outside.tell_at_once(self._live, self.may_come)
+
+    def _is_left_too_late(self, closed: e.Event) -> bool:
+        """Whether a scope was left when the run had been told to stop, so that nothing was recorded of that."""
+        return isinstance(closed, e.ScopeClosed) and not self.record.has(closed) and self.record.is_to_be_signalled
 
     def _refuse_if_ended(self, statement: e.Event) -> None:
         due, live = self.record.due, self._live
@@ -140,7 +141,7 @@ class Director:
         """Whether other code waits for what is due, so that it is not this code that misses it."""
         boundary = boundary_of(due)
         at_gate = any(boundary == at or boundary.startswith(f"{at}/") for at in self._gates)
-        return at_gate or boundary in self._in_flight or isinstance(due, e.CancellationSignalled)
+        return at_gate or boundary in self._begun.at_work or isinstance(due, e.CancellationSignalled)
 
     def _compared(self, recorded: e.Event, crossed: e.Event) -> Divergence | None:
         differences = self.compared.differences(recorded, crossed)
@@ -163,10 +164,8 @@ class Director:
                 return pairs
             pairs.append((self.record.events[at], crossed))
             self.compared.note_ids(*pairs[-1])
-            if isinstance(crossed, e.AttemptStarted):
-                self._open.add(crossed.boundary)
-            elif isinstance(crossed, ENDS):
-                self._open.discard(crossed.boundary)
+            self.deadlines.note(crossed)
+            self._begun.note(crossed)
         return pairs
 
     def _is_lost(self) -> bool:
@@ -176,10 +175,21 @@ class Director:
             return True
         return False
 
-    def _all_at_work(self) -> bool:
-        """Whether everything that was let through, and was invoked when it was recorded, waits for its end."""
-        ends = {boundary: self.record.end_of(boundary) for boundary in self._open - self._in_flight.keys()}
-        return all(isinstance(end, e.AttemptAbandoned) and end.reason == e.NOT_INVOKED for end in ends.values())
+    def may_come(self, due: e.Event) -> bool:
+        """Whether what stops work would find everything begun that was begun by then, as it was recorded.
+
+        What was let through waits for its end, but for what was not invoked then either; and an answer was given.
+        """
+        if isinstance(due, e.ReservationRejected):
+            return self.record.is_due_given
+        if isinstance(due, e.CancellationSignalled) and self._lacks_answer():
+            return False
+        return self._begun.is_all_at_work()
+
+    def _lacks_answer(self) -> bool:
+        """Whether there is an answer on record that was not given yet."""
+        is_missing = self._live is not None and self._live.answer is None
+        return is_missing and self.record.only(e.AnswerRecorded, ANSWER) is not None
 
     # What the loop asks (`harness.replay.loop.Prompter`).
 
@@ -203,12 +213,9 @@ class Director:
     def be_stuck(self) -> None:
         if self.is_over or self.outside.root is None:
             return
-        if any(attempt.give_chunks() for attempt in list(self._in_flight.values())):
+        if any(attempt.give_chunks() for attempt in list(self._begun.at_work.values())):
             return
-        held, self._held = [each for each in self._held if not each.done()], []
-        for each in held:
-            each.set_result(None)
-        if held:
+        if self._holding.release():
             return
         if self._live is not None and self._live.termination is not None and self._gates:
             for gate in self._gates.values():
@@ -223,10 +230,12 @@ class Director:
             given = self.compared.inputs(extra)
             self._end(divergence=Divergence(Kind.EXTRA, seq, due, None, given, waiting=extra))
         else:
-            ended = _how(self.outside.root)
+            ended = self.outside.how_ended()
             self._end(divergence=Divergence(Kind.MISSING, seq, due, None, waiting=waiting, ended=ended))
 
     def _tell(self, due: e.Event) -> bool:
+        if isinstance(due, e.CancellationSignalled) and self._lacks_answer() and self._holding.release():
+            return True
         return self._live is not None and self.outside.tell(due, self._live)
 
     def _take_over(self, due: e.Event) -> bool:
@@ -245,13 +254,14 @@ class Director:
         boundary = boundary_of(due)
         for at, gate in self._gates.items():
             if not gate.done() and (boundary == at or boundary.startswith(f"{at}/")):
+                self.record.give_due()
                 gate.set_result(None)
                 return True
         return False
 
     def _give(self, due: e.Event) -> bool:
         boundary = boundary_of(due)
-        attempt = self._in_flight.get(boundary)
+        attempt = self._begun.at_work.get(boundary)
         if isinstance(due, e.HiddenRetryDetected):
             follows = next(self.record.after_due(), None)
             ends_run = isinstance(follows, e.CancellationSignalled) and follows.reason == "HIDDEN_RETRY"
@@ -287,10 +297,3 @@ class Director:
 def _complete(over: asyncio.Future[None]) -> None:
     if not over.done():
         over.set_result(None)
-
-
-def _how(root: asyncio.Future[Any]) -> str | None:
-    if not root.done():
-        return None
-    error = asyncio.CancelledError() if root.cancelled() else root.exception()
-    return "normally" if error is None else f"{type(error).__name__}: {error}"

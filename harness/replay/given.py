@@ -45,8 +45,6 @@ class Given:
 
     def error(self, end: e.AttemptFailed) -> BaseException:
         """What the operation raised; the classifier tells the rest of it."""
-        if end.output_chunks:
-            self._refuse(end, "what a stream gave before it broke is not on record")
         content, text = self._record.content(end.error_digest), ""
         if content is None or content.data is None or end.error_redaction is not None:
             self._need(end, "error", is_erased=content is None or content.salt is None)
@@ -63,6 +61,11 @@ class Given:
     def _failure(self, end: e.AttemptFailed, text: str) -> TypedFailure:
         usage = usage_of(self._record.only(e.UsageSettled, end.boundary))
         return TypedFailure(failure_type(end.failure), text, usage=usage, retry_after_s=self._delay_s(end.boundary))
+
+    def need_no_chunks(self, end: e.AttemptFailed, *, is_over: bool) -> None:
+        """What a stream gave before it broke is missing, unless the run `is_over` with it."""
+        if end.output_chunks and not (is_over and self._is_run_over(end.boundary)):
+            self._refuse(end, "what a stream gave before it broke is not on record")
 
     def late_error(self, end: e.AttemptFinishedLate) -> BaseException | None:
         """What an abandoned operation raised: its type is on record, and nothing else."""
@@ -83,11 +86,15 @@ class Given:
 
     def _need(self, end: e.AttemptEvent, what: str, *, is_erased: bool) -> None:
         """The content is missing; that is no matter where the run was over with it, as nothing more was let through."""
-        rest = (event for event in self._record.after_due() if not isinstance(event, e.UsageSettled))
-        if isinstance(next(rest, None), e.CancellationSignalled | e.RunTerminated):
+        if self._is_run_over(end.boundary):
             return
         gone = "was erased" if is_erased else "was withheld: only a digest or a redacted form of it is on record"
         self._refuse(end, f"the content of the {what} {gone}")
+
+    def _is_run_over(self, boundary: str) -> bool:
+        """Whether the run was told to stop by then, or before whoever is at this boundary did anything more."""
+        is_next = isinstance(self._record.next_but_ends(), e.CancellationSignalled | e.RunTerminated)
+        return is_next or self._record.is_signalled or self._record.is_last(boundary)
 
     def _refuse(self, end: e.AttemptEvent, problem: str) -> None:
         raise NotOnRecord(Unavailable(self._record.seq_of(end), end.boundary, problem))

@@ -13,7 +13,7 @@ from harness.cancellation import CancelReason
 from harness.errors import RunEnded
 from harness.events import REQUESTABLE, Event
 from harness.live.run import LiveRun
-from harness.replay.record import Record
+from harness.replay.record import STARTS, STATEMENTS, Record
 
 TERMINATION = "termination/run/1/1"
 """Where a run ends."""
@@ -32,13 +32,21 @@ class Outside:
         self._signalled: set[int] = set()
         """Sequence numbers of the signals that were given, each of them once."""
 
-    def tell_at_once(self, live: LiveRun, all_at_work: Callable[[], bool]) -> None:
+    def how_ended(self) -> str | None:
+        """How the agent's code ended, in words; None if it has not."""
+        root = self.root
+        if root is None or not root.done():
+            return None
+        error = asyncio.CancelledError() if root.cancelled() else root.exception()
+        return "normally" if error is None else f"{type(error).__name__}: {error}"
+
+    def tell_at_once(self, live: LiveRun, may_come: Callable[[Event], bool]) -> None:
         """Give the signal that is due right after what was just recorded; the run's lock is held.
 
         What was let through before it must have been called by then, or it would be refused as it was not.
         """
         due = self._record.due
-        if isinstance(due, e.CancellationSignalled) and due.reason in AT_ONCE and all_at_work():
+        if isinstance(due, e.CancellationSignalled) and due.reason in AT_ONCE and may_come(due):
             live.lock.put_off(partial(self._signal, due, live))
 
     def tell(self, due: Event, live: LiveRun) -> bool:
@@ -56,13 +64,10 @@ class Outside:
             return False
         self._signalled.add(self._record.seq_of(due))
         reason = CancelReason(due.reason)
-        if reason is CancelReason.DEADLINE_EXCEEDED:
-            live.expire()
-            return True
-        # Who tells a run to stop often cancels its task, too.
+        # Who tells a run to stop often cancels its task, too; a deadline does not.
         is_cancelled = any(_is_cancelled(event) for event in self._record.after_due())
         live.stop(reason, excess=self._excess())
-        if is_cancelled:
+        if is_cancelled and reason is not CancelReason.DEADLINE_EXCEEDED:
             self._cancel()
         return True
 
@@ -89,13 +94,13 @@ class Outside:
 
     def _is_cancelled_at(self, due: Event) -> bool:
         """Whether this is the first thing that came of cancelling the agent's task: nothing started after it."""
-        if not _is_cancelled(due) and not isinstance(due, e.AttemptAbandoned):
+        if not _is_cancelled(due) and not isinstance(due, e.AttemptAbandoned | e.ScopeClosed):
             return False
         for event in self._record.after_due():
-            if isinstance(event, e.AttemptStarted):
-                return False
             if isinstance(event, e.CancellationSignalled):
                 return event.reason == CancelReason.TASK_CANCELLED.value
+            if isinstance(event, STATEMENTS + STARTS + (e.ScopeExhausted,)):
+                return False
         return False
 
     def _cancel(self) -> bool:

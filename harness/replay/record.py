@@ -114,12 +114,27 @@ class Record:
         """The events that follow the one that is due, as far as the run's owner recorded them."""
         return (self.events[at] for at in range(self._at + 1, self._length))
 
+    @property
+    def is_signalled(self) -> bool:
+        """Whether what is due comes after the signal that told the run to stop."""
+        return self._signalled_at is not None and self._at > self._signalled_at
+
+    @property
+    def is_to_be_signalled(self) -> bool:
+        """Whether a signal that told the run to stop is still to come."""
+        return self._signalled_at is not None and not self.is_signalled
+
+    def next_but_ends(self) -> Event | None:
+        """What follows the event that is due, and is no end of an attempt that was in flight by then."""
+        ends = (*ENDS, e.AttemptFinishedLate, e.UsageSettled)
+        return next((event for event in self.after_due() if not isinstance(event, ends)), None)
+
     def is_last(self, boundary: str) -> bool:
         """Whether the run was told to stop before whoever is at this boundary began anything that is on record."""
-        if self._signalled_at is None or self._at > self._signalled_at:
+        if not self.is_to_be_signalled:
             return False
         path, kinds = _caller(boundary), STATEMENTS + STARTS
-        rest = (self.events[at] for at in range(self._at, self._length))
+        rest = (self.events[at] for at in range(self._at, self._length) if not self._crossed[at])
         return not any(isinstance(each, kinds) and _is_within(path, each.boundary) for each in rest)
 
     def only(self, kind: type[E], boundary: str) -> E | None:
@@ -141,6 +156,10 @@ class Record:
             or self.only(e.AttemptAbandoned, boundary)
         )
         return found if found is not None and self.seq_of(found) <= self._length else None
+
+    def opening_of(self, scope_id: str) -> e.ScopeOpened:
+        """The beginning of a nested scope that is on record."""
+        return next(each for each in self.events if isinstance(each, e.ScopeOpened) and each.scope_id == scope_id)
 
     def seq_of(self, event: Event) -> int:
         """The sequence number of a recorded event."""

@@ -91,7 +91,7 @@ class _Replay:
     ) -> Engine:
         """An engine whose journal, clocks, ids and script are the record's."""
         director = self.director
-        clock = RecordedClock(director.record)
+        clock = RecordedClock(director.record, director.deadlines, director.may_come)
         return Engine(
             _Journal(director),
             monotonic_clock=clock,

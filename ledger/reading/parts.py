@@ -6,14 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from ledger.records import RecordedEvent, RunTrace
-
-
-class WholeRun(NamedTuple):
-    """All that there is of one run, of one moment."""
-
-    trace: RunTrace
-    events: Sequence[RecordedEvent]
+from ledger.records import RunTrace
 
 
 class WorkLine(NamedTuple):

@@ -42,7 +42,6 @@ class TokenReading:
     def __init__(self, reader: LedgerReader, clock: WallClock) -> None:
         self._reader = reader
         self._clock = clock
-        self._were_any = False
 
     async def all(self) -> list[Token]:
         """Every token that was made, the oldest first."""
@@ -53,9 +52,8 @@ class TokenReading:
         return next((_token(row) for row in await self._rows(ONE, token_id=token_id)), None)
 
     async def are_any(self) -> bool:
-        """As `TokenFinder`; whatever else is put into the ledger's place, to whoever has heard of one there was one."""
-        self._were_any = self._were_any or bool(await self._rows(ANY))
-        return self._were_any
+        """As `TokenFinder`."""
+        return bool(await self._rows(ANY))
 
     async def by_bearer(self, presented: str) -> Token | None:
         """As `TokenFinder`."""

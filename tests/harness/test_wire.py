@@ -16,6 +16,7 @@ from harness import (
     FailureType,
     Harness,
     InvalidInput,
+    ManualClock,
     RetryPolicies,
     RetryPolicy,
     RunContext,
@@ -27,7 +28,7 @@ from harness import (
 from harness.adapters import openai as openai_adapter
 from harness.adapters.wire import bind, extensions, watch
 from harness.concurrency.interruption import Interrupted
-from harness.errors import LedgerUnavailable
+from harness.errors import LedgerUnavailable, ScopeNotOpen
 from tests.harness.fakes import (
     HandJournal,
     each,
@@ -95,6 +96,60 @@ async def test_a_hidden_retry_is_recorded_charged_and_not_sent_and_ends_the_run(
         "run.terminated",
     ]
     assert only(journal.events("r"), "attempt.failed").failure == "HIDDEN_RETRY"
+
+
+@pytest.mark.parametrize(
+    ("stop", "reason", "failure"),
+    [
+        (lambda run, clock: clock.advance(60), "DEADLINE_EXCEEDED", "DEADLINE_EXCEEDED"),
+        (lambda run, _: run.cancellation.signal(CancelReason.USER_REQUESTED), "USER_REQUESTED", "CANCELLED"),
+    ],
+    ids=["a deadline", "a request to cancel"],
+)
+async def test_the_first_request_of_an_attempt_that_comes_too_late_is_not_sent_and_accused_of_nothing(
+    journal: HandJournal, server: Answers, stop: Any, reason: str, failure: str
+):  # H2, H3, H7
+    async def ask_too_late(run: RunContext) -> None:
+        bound = bind(client, run)
+        stop(run, clock)
+        await bound.get(server.url)
+
+    clock = ManualClock()
+    async with httpx.AsyncClient() as client:
+        watch(client)
+        with left_with(RunEnded, match=reason):
+            async with harness_over(journal, clock).run(
+                session_id="s", run_id="r", limits=limits(), timeout_s=60
+            ) as run:
+                await harness_over(journal, clock).model(run, "ask", ask_too_late)
+    assert (server.paths, hidden(journal)) == ([], [])
+    assert only(journal.events("r"), "attempt.failed").failure == failure
+
+
+@pytest.mark.parametrize("is_left", [False, True])
+async def test_the_first_request_that_comes_after_its_scope_is_accused_of_nothing_either(
+    journal: HandJournal, server: Answers, is_left: bool
+):  # H7, D5
+    async def ask_too_late(run: RunContext) -> None:
+        if is_left:
+            scope.__exit__(None, None, None)
+        else:
+            clock.advance(1)
+        await client.get(server.url, extensions=extensions(run))
+
+    clock = ManualClock()
+    harness = harness_over(journal, clock)
+    async with (
+        httpx.AsyncClient() as client,
+        harness.run(session_id="s", run_id="r", limits=limits(), timeout_s=60) as run,
+    ):
+        watch(client)
+        scope = harness.scope(run, "probe", timeout_s=1)
+        with pytest.raises(ScopeNotOpen if is_left else ScopeExhausted):
+            await harness.model(scope.__enter__(), "ask", ask_too_late)
+    assert (server.paths, hidden(journal), journal.state("r").outcome) == ([], [], "SUCCESS")
+    failure = "SCOPE_ENDED" if is_left else "DEADLINE_EXCEEDED"
+    assert only(journal.events("r"), "attempt.failed").failure == failure
 
 
 async def test_without_retries_one_attempt_is_exactly_one_request(
