@@ -15,7 +15,7 @@ from ledger.words.text import visible
 from viewer import words
 from viewer.access.forms import csrf_field
 from viewer.access.principal import principal_in
-from viewer.present.text import breakable, moment, prose, row_count, told, visible_markup
+from viewer.present.text import apart, breakable, moment, prose, row_count, told, visible_markup
 from viewer.present.trace.gauges import columns
 from viewer.present.trace.verdict import TONES, pill
 from viewer.printing import PrintingEnvironment
@@ -43,6 +43,7 @@ class Renderer:
         self.environment.newstyle_gettext = True  # type: ignore[attr-defined]
         self.environment.filters.update(
             instant=form.instant,
+            apart=apart,
             moment=moment,
             told=told,
             clock=form.clock,

@@ -51,6 +51,12 @@ class Wanted:
             return cls(check_id("session_id", session_id), check_id("run_id", run_id))
         return cls(None if session is None else check_id("session", session))
 
+    @classmethod
+    def with_it(cls, one: RecordedEvent) -> set[Wanted]:
+        """Those that have this event among theirs."""
+        session_id, run_id = one.fields.get("session_id"), one.fields.get("run_id")
+        return {cls(), cls(session_id), cls(session_id, run_id)}
+
     def __str__(self) -> str:
         if self.run_id is not None:
             return f"run {self.session_id}/{self.run_id}"

@@ -12,7 +12,7 @@ from harness.ids import SYSTEM_STREAM, check_id, run_stream
 from ledger.errors import RunNotFound, SessionNotFound
 from ledger.reading import query, views
 from ledger.reading.cursor import RunCursor
-from ledger.reading.parts import RunPart, WorkLine
+from ledger.reading.parts import RunPart, WholeRun, WorkLine
 from ledger.records import (
     AgentStep,
     ChatSession,
@@ -77,20 +77,30 @@ def cases(connection: sa.Connection, limit: int) -> list[UsefulCase]:
 
 def trace(connection: sa.Connection, keys: Keys, now_us: int) -> RunTrace:
     """Exactly one run; `RunNotFound` unless it is that session's."""
-    return _trace(connection, keys, now_us, _all(connection, query.STEPS, keys), _all(connection, query.TOOLS, keys))
+    return _whole_trace(connection, keys, _head(connection, keys), now_us)
+
+
+def whole(connection: sa.Connection, keys: Keys, now_us: int, events_max: int) -> WholeRun | None:
+    """The run with its events; None where it has more than so many. `RunNotFound` as for `trace`."""
+    head = _head(connection, keys)
+    if head["head_seq"] > events_max:
+        return None
+    trace = _whole_trace(connection, keys, head, now_us)
+    return WholeRun(trace, _events(connection, keys["stream_id"], 0, events_max))
 
 
 def overview(connection: sa.Connection, keys: Keys, now_us: int) -> RunTrace:
     """The run without its steps and tools; `RunNotFound` as for `trace`."""
-    return _trace(connection, keys, now_us, (), ())
+    return _trace(connection, keys, _head(connection, keys), now_us, (), ())
 
 
 def part(connection: sa.Connection, keys: Keys, now_us: int, steps_after: int, tools_after: int, limit: int) -> RunPart:
     """A page of the run's steps and one of its invocations, and a line of each; `RunNotFound` as for `trace`."""
+    head = _head(connection, keys)
     steps = _numbered(connection, query.STEPS, keys, steps_after, limit)
     tools = _numbered(connection, query.TOOLS, keys, tools_after, limit)
     works = [*_lines(connection, query.STEP_LINES, keys), *_lines(connection, query.TOOL_LINES, keys)]
-    return RunPart(_trace(connection, keys, now_us, steps, tools), works)
+    return RunPart(_trace(connection, keys, head, now_us, steps, tools), works)
 
 
 def steps(connection: sa.Connection, keys: Keys, after_no: int, limit: int) -> list[AgentStep]:
@@ -159,10 +169,19 @@ def erased_runs(connection: sa.Connection, after: tuple[str, int], limit: int) -
     return [(run_id, seq, orjson.loads(body)["erasure_id"]) for run_id, seq, body in rows]
 
 
+def _whole_trace(connection: sa.Connection, keys: Keys, head: views.Row, now_us: int) -> RunTrace:
+    steps, tools = _all(connection, query.STEPS, keys), _all(connection, query.TOOLS, keys)
+    return _trace(connection, keys, head, now_us, steps, tools)
+
+
 def _trace(
-    connection: sa.Connection, keys: Keys, now_us: int, steps: Sequence[views.Fields], tools: Sequence[views.Fields]
+    connection: sa.Connection,
+    keys: Keys,
+    head: views.Row,
+    now_us: int,
+    steps: Sequence[views.Fields],
+    tools: Sequence[views.Fields],
 ) -> RunTrace:
-    head = _head(connection, keys)
     row = _first(connection, query.RUN, keys)
     if row is None:
         raise RunNotFound(keys["session_id"], keys["run_id"])

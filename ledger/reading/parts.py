@@ -6,7 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from ledger.records import RunTrace
+from ledger.records import RecordedEvent, RunTrace
+
+
+class WholeRun(NamedTuple):
+    """All that there is of one run, of one moment."""
+
+    trace: RunTrace
+    events: Sequence[RecordedEvent]
 
 
 class WorkLine(NamedTuple):

@@ -20,7 +20,7 @@ from ledger.following.lag import Lag, read_lag
 from ledger.following.leaves import START, LeafQueries, Leaves, Wanted, last_leaf, read_leaves
 from ledger.reading import moment as reading
 from ledger.reading.lists import PAGE_RUNS_MAX, Lists, check_number
-from ledger.reading.parts import RunPart
+from ledger.reading.parts import RunPart, WholeRun
 from ledger.reading.reads import Reads
 from ledger.reading.related import Related, related
 from ledger.reading.room import ReadingRoom, reads_of
@@ -78,6 +78,12 @@ class LedgerReader(Lists):
     async def trace(self, session_id: str, run_id: str) -> RunTrace:
         """Exactly one run (SPEC R4); `RunNotFound` for an unknown one and for another session's alike."""
         return await self._room.read(reading.trace, reading.keys_of(session_id, run_id), self._clock.now_us())
+
+    async def whole(self, session_id: str, run_id: str, events_max: int) -> WholeRun | None:
+        """As `trace`, with all of its events; None where the run has more than so many."""
+        keys = reading.keys_of(session_id, run_id)
+        check_number("events_max", events_max, 1, PAGE_EVENTS_MAX)
+        return await self._room.read(reading.whole, keys, self._clock.now_us(), events_max)
 
     async def overview(self, session_id: str, run_id: str) -> RunTrace:
         """As `trace`, without the steps and invocations, which `steps` and `tools` give page by page."""

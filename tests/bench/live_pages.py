@@ -1,90 +1,149 @@
 """What appends cost while many pages follow running runs, beside the same appends while nobody looks.
 
-The pages are those of one server in a process of its own, as `tachograph serve` beside an agent.
+The pages are those of one server in a process of its own, as `tachograph serve` beside an agent, and are looked at from
+another one. The kinds of rounds take turns within one run of this process, so that whatever else the machine does
+weighs on all of them.
 """
 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median, quantiles
 from time import perf_counter_ns, process_time
 
 from ledger import Ledger
 from tests.bench.figure import Figure, figure
-from tests.bench.serving import Connection, Served, serving
+from tests.bench.serving import Served, serving
+from tests.bench.watching import Watch, Watchers
 from tests.ledger.scripted import ScriptedRun
 
 PAGES = 200
-FOLLOWED_RUNS = 20
+OTHER_RUNS = 20
+"""Running runs to which nothing is appended meanwhile."""
 APPENDS = 300
+"""In a round, all to one run that is begun for it."""
+NODES = 5
+"""The run goes round and round, as agents do."""
 PACE_S = 0.005
 """Between two appends: an agent waits for its models and tools most of the time."""
-ROUNDS = 6
-"""Of each kind, in turn."""
+REST_S = 0.3
+"""A round begins when the server has worked next to nothing for so long:"""
+REST_SHARE = 0.05
+"""less than this much of it, so that no round pays for what the one before has left to do."""
+ROUNDS = 7
+"""Of each kind."""
 GOAL = 1.10
 
 
+@dataclass(frozen=True, slots=True)
+class Round:
+    """For each append, in milliseconds."""
+
+    p50_ms: float
+    p99_ms: float
+    writer_ms: float
+    """What the processor worked in the process that appends,"""
+    server_ms: float
+    """and in that of the server."""
+    passed_s: float
+
+
+@dataclass(slots=True)
+class Kind:
+    """Who looks meanwhile, and what it came to."""
+
+    name: str
+    pages: int = PAGES
+    is_of_the_run: bool = False
+    is_drawn: bool = False
+    drawn: int = 0
+    rounds: list[Round] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        if not self.is_drawn:
+            return self.name
+        return f"{self.name} ({self.drawn / sum(one.passed_s for one in self.rounds):.0f} times a second)"
+
+    def median(self, what: str) -> float:
+        """Of the rounds."""
+        return median(getattr(one, what) for one in self.rounds)
+
+
 async def measure(folder: Path) -> list[Figure]:
-    """Rounds in pairs; the pages come before the one and go after it."""
+    """Rounds of each kind in turn; the pages come before a round and go after it."""
+    alone, *watched = kinds = [
+        Kind("nobody looks", pages=0),
+        Kind(f"{PAGES} pages follow other runs"),
+        Kind(f"{PAGES} pages follow the run", is_of_the_run=True),
+        Kind(f"{PAGES} pages follow the run and are drawn anew", is_of_the_run=True, is_drawn=True),
+    ]
     path = folder / "live.db"
-    alone: list[tuple[float, float, float]] = []
-    watched: list[tuple[float, float, float]] = []
-    server_s: list[float] = []
     async with await Ledger.open(path) as ledger:
-        runs = [ScriptedRun(f"run-live-{number}", f"session-{number}") for number in range(FOLLOWED_RUNS)]
-        for run in runs:
+        others = [ScriptedRun(f"run-other-{number}", f"session-{number}") for number in range(OTHER_RUNS)]
+        for run in others:
             await asyncio.wrap_future(ledger.journal.submit(run.start()))
         with serving(path) as served:
+            watchers = Watchers(served.port)
             for number in range(ROUNDS):
-                for is_watched in (False, True)[:: 1 if number % 2 else -1]:
-                    if is_watched:
-                        watched.append(await _while_watched(ledger, runs, served, server_s))
-                    else:
-                        alone.append(await _appends(ledger, runs))
-    name, reference = f"append while {PAGES} pages follow", "the same while nobody looks"
-    pairs = [tuple(median(each[kind] for each in rounds) for rounds in (watched, alone)) for kind in range(3)]
+                for kind in kinds[:: 1 if number % 2 else -1]:
+                    run = ScriptedRun(f"run-{kinds.index(kind)}-{number}", "session-watched")
+                    await asyncio.wrap_future(ledger.journal.submit(run.start()))
+                    await _round(ledger, run, kind, [run] if kind.is_of_the_run else others, served, watchers)
+            watchers.end()
+    return [row for kind in watched for row in _figures(kind, alone)]
+
+
+async def _round(
+    ledger: Ledger, run: ScriptedRun, kind: Kind, followed: list[ScriptedRun], served: Served, watchers: Watchers
+) -> None:
+    runs = [followed[number % len(followed)] for number in range(kind.pages)]
+    await watchers.open([_watch(one, is_drawn=kind.is_drawn) for one in runs])
+    await _rest(served)
+    kind.rounds.append(await _appends(ledger, run, served))
+    kind.drawn += await watchers.leave()
+    await _rest(served)
+
+
+async def _rest(served: Served) -> None:
+    """Wait until the server has nothing to do any more."""
+    worked_s = REST_S
+    while worked_s > REST_SHARE * REST_S:
+        before_s = served.processor_s()
+        await asyncio.sleep(REST_S)
+        worked_s = served.processor_s() - before_s
+
+
+def _watch(run: ScriptedRun, *, is_drawn: bool) -> Watch:
+    stream = f"/api/diagnosis/{run.session_id}/runs/{run.run_id}/live?from=now"
+    return Watch(stream, f"/trace?sessionId={run.session_id}&runId={run.run_id}" if is_drawn else None)
+
+
+def _figures(kind: Kind, alone: Kind) -> list[Figure]:
+    name, reference = f"append while {kind}", "the same while nobody looks"
+    of_writer = alone.median("writer_ms")
     return [
-        figure(f"{name}, p50", "ms", pairs[0][0], reference, pairs[0][1], goal=GOAL),
-        figure(f"{name}, p99", "ms", pairs[1][0], reference, pairs[1][1]),
-        figure(f"{name}, processor of the writer", "ms", pairs[2][0], reference, pairs[2][1], goal=GOAL),
-        figure(
-            f"{name}, processor of the server",
-            "ms",
-            median(server_s) * 1e3 / APPENDS,
-            "processor of the writer",
-            pairs[2][0],
-        ),
+        figure(f"{name}, p50", "ms", kind.median("p50_ms"), reference, alone.median("p50_ms"), goal=GOAL),
+        figure(f"{name}, p99", "ms", kind.median("p99_ms"), reference, alone.median("p99_ms")),
+        figure(f"{name}, processor of the writer", "ms", kind.median("writer_ms"), reference, of_writer, goal=GOAL),
+        figure(f"{name}, processor of the server", "ms", kind.median("server_ms"), "that of the writer", of_writer),
     ]
 
 
-async def _while_watched(
-    ledger: Ledger, runs: list[ScriptedRun], served: Served, server_s: list[float]
-) -> tuple[float, float, float]:
-    pages = [await Connection.open(served.port) for _ in range(PAGES)]
-    for number, page in enumerate(pages):
-        run = runs[number % len(runs)]
-        await page.ask(f"/api/diagnosis/{run.session_id}/runs/{run.run_id}/live?from=now")
-    for page in pages:
-        while await page.line() != b": following\n":
-            pass
-    before_s = served.processor_s()
-    took = await _appends(ledger, runs)
-    server_s.append(served.processor_s() - before_s)
-    for page in pages:
-        await page.close()
-    return took
-
-
-async def _appends(ledger: Ledger, runs: list[ScriptedRun]) -> tuple[float, float, float]:
-    """p50, p99 and the processor's time of this process for each, in milliseconds."""
-    made = [runs[number % len(runs)].transition(f"n{number}") for number in range(APPENDS)]
+async def _appends(ledger: Ledger, run: ScriptedRun, served: Served) -> Round:
+    made = [run.transition(f"n{number % NODES}") for number in range(APPENDS)]
     took_ns = []
-    before_s = process_time()
+    began_ns, before_s, server_before_s = perf_counter_ns(), process_time(), served.processor_s()
     for append in made:
         started_ns = perf_counter_ns()
         await asyncio.wrap_future(ledger.journal.submit(append))
         took_ns.append(perf_counter_ns() - started_ns)
         await asyncio.sleep(PACE_S)
-    used_s = process_time() - before_s
-    return median(took_ns) / 1e6, quantiles(took_ns, n=100)[98] / 1e6, used_s * 1e3 / APPENDS
+    return Round(
+        p50_ms=median(took_ns) / 1e6,
+        p99_ms=quantiles(took_ns, n=100)[98] / 1e6,
+        writer_ms=(process_time() - before_s) * 1e3 / APPENDS,
+        server_ms=(served.processor_s() - server_before_s) * 1e3 / APPENDS,
+        passed_s=(perf_counter_ns() - began_ns) / 1e9,
+    )

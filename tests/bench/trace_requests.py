@@ -48,7 +48,7 @@ async def measure(folder: Path) -> list[Figure]:
             proofs, replays = Proofs(reader), Replays(reader)
 
             async def read_page() -> None:
-                reading = await read_run(reader, replays, Asked(SESSION, run_id))
+                reading = await read_run(reader, replays, Asked(SESSION, run_id, lists_events=False))
                 await proofs.of(reading.whole, reading.events)
                 await reader.related(SESSION, run_id)
 

@@ -161,6 +161,31 @@ def test_what_happens_appears_and_the_end_is_the_last_question(watch, live, open
     assert [url for url in watched.requests[count:] if "/api/" in url] == []
 
 
+def test_who_reads_stays_where_he_was_when_the_page_is_drawn_anew(watch, live, open_run):  # CASES 48
+    page = watch(at=live).open(PATH)
+    opened = [page.locator(f"{part} > summary").first for part in (".seal details", "#tool-1 > details")]
+    for summary in opened:
+        summary.click()
+    opened[1].focus()
+    open_run.take(use_tool)
+    page.locator("#tool-2").wait_for()
+    expect(opened[1]).to_be_focused()
+    assert [summary.evaluate("it => it.parentElement.open") for summary in opened] == [True, True]
+    opened[0].click()
+    open_run.take(use_tool)
+    page.locator("#tool-3").wait_for()
+    expect(opened[0]).to_be_focused()
+    assert [summary.evaluate("it => it.parentElement.open") for summary in opened] == [False, True]
+    page.goto(f"{live}{PATH}&view=events")
+    words = page.locator("main input[name=q]")
+    words.fill("restarts")
+    words.evaluate("it => it.setSelectionRange(2, 4)")
+    open_run.take(use_tool)
+    page.locator("tr[id^=e]").nth(12).wait_for()
+    expect(words).to_be_focused()
+    assert words.evaluate("it => [it.value, it.selectionStart, it.selectionEnd]") == ["restarts", 2, 4]
+
+
 def test_a_lost_connection_is_said_and_made_good_without_a_gap_or_a_duplicate(watch):
     run = running_run()
     with served(FakeReader([run])) as origin:

@@ -7,6 +7,7 @@ import pytest
 
 from ledger import AheadOfLog, LedgerReader, LedgerUnreadable
 from ledger.following.following import IDLE_S, PAGE_EVENTS, RECENT_EVENTS
+from ledger.following.leaves import Wanted
 from tests.faults import programs
 from tests.faults.processes import start
 from tests.ledger.scripted import ScriptedRun
@@ -175,6 +176,62 @@ async def test_a_follower_of_a_run_or_a_session_sees_only_theirs(ledger, plain, 
     place, event = await waiting
     assert (event.type, event.fields["run_id"]) == ("feedback.recorded", "run-1")
     assert place == await ledger.reader.last_leaf() == follower.position
+
+
+async def test_who_waits_is_woken_only_by_what_it_wants_and_reads_nothing_of_its_own(ledger, run, monkeypatch):  # E8
+    other = ScriptedRun("run-2", writer_id="w2")
+    await record(ledger, run.start())
+    await record(ledger, other.start())
+    await ordered(ledger, 3)
+    after = await ledger.reader.last_leaf()
+    of_run, of_other, of_all = (
+        [asyncio.ensure_future(take(ledger.reader.follow(after, **wanted), 20)) for _ in range(20)]
+        for wanted in ({"run": ("session-1", "run-1")}, {"run": ("session-1", "run-2")}, {"session": "session-1"})
+    )
+    # Until the watch has come to the end of the log, where all of them wait.
+    async with asyncio.timeout(20):
+        while ledger.reader._following._position < after:
+            await asyncio.sleep(0.01)
+    await all_wait(ledger, 60)
+    asked_for = []
+    leaves = ledger.reader.leaves
+
+    async def counted(wanted, after, limit):
+        asked_for.append(wanted)
+        return await leaves(wanted, after, limit)
+
+    monkeypatch.setattr(ledger.reader, "leaves", counted)
+    waiting = {came for alike in ledger.reader._following._waiting.values() for came in alike}
+    for number in range(20):
+        await record(ledger, run.transition(f"n{number}"))
+    for taken in (*of_run, *of_all):
+        assert places(await taken) == list(range(after + 1, after + 21))
+    assert set(asked_for) == {Wanted()}
+    # Those of the other run wait as they did.
+    still = ledger.reader._following._waiting
+    assert list(still) == [Wanted("session-1", "run-2")]
+    assert still[Wanted("session-1", "run-2")] <= waiting
+    await record_many(ledger, other, 20)
+    for taken in of_other:
+        assert [event.seq for _, event in await taken] == list(range(2, 22))
+    assert set(asked_for) == {Wanted()}
+
+
+async def test_what_is_at_hand_is_given_without_waiting_or_reading(ledger, run):  # E8
+    await record(ledger, run.start())
+    await ordered(ledger, 2)
+    follower = ledger.reader.follow(await ledger.reader.last_leaf())
+    assert follower.at_hand() == []
+    first = asyncio.ensure_future(follower.page(limit=1))
+    await all_wait(ledger, 1)
+    recorded = [await record(ledger, run.transition(f"n{number}")) for number in range(3)]
+    taken = await first
+    async with asyncio.timeout(20):
+        while len(taken) < 3:
+            taken += follower.at_hand()
+            await asyncio.sleep(0.01)
+    assert [event.seq for _, event in taken] == [one.last_seq for one in recorded]
+    assert follower.position == await ledger.reader.last_leaf()
 
 
 async def test_a_run_of_another_session_has_no_events(ledger, run):  # R4

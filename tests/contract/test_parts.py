@@ -23,3 +23,18 @@ async def test_a_page_has_its_rows_with_contents_and_a_line_of_every_other(datab
         ]
         with pytest.raises(RunNotFound):
             await ledger.reader.part("session-2", "run-1")
+
+
+async def test_a_short_run_is_read_with_its_events_at_once_and_a_longer_one_is_left_to_its_parts(database):  # R4
+    run = ScriptedRun("run-1", "session-1")
+    async with await database.open() as ledger:
+        for submission in eventful(run):
+            ledger.journal.submit(submission).result()
+        trace, events = (
+            await ledger.reader.trace("session-1", "run-1"),
+            await ledger.reader.events("session-1", "run-1"),
+        )
+        assert await ledger.reader.whole("session-1", "run-1", len(events)) == (trace, events)
+        assert await ledger.reader.whole("session-1", "run-1", len(events) - 1) is None
+        with pytest.raises(RunNotFound):
+            await ledger.reader.whole("session-2", "run-1", len(events))

@@ -8,7 +8,7 @@ from typing import TypeVar, cast
 
 from ledger.audit.signing.stored import StoredCheckpoint, StoredTree
 from ledger.errors import LedgerError, LedgerUnreadable, RunNotFound, SessionNotFound
-from ledger.reading.parts import RunPart
+from ledger.reading.parts import RunPart, WholeRun
 from ledger.reading.related import RELATED_MAX, Related, Runs
 from ledger.records import (
     AgentStep,
@@ -59,6 +59,12 @@ class FakeReader(FakeLists):
     async def trace(self, session_id: str, run_id: str) -> RunTrace:
         trace = self._run(session_id, run_id).trace()
         return replace(trace, chat_session=replace(trace.chat_session, status="EXPIRED")) if self.expired else trace
+
+    async def whole(self, session_id: str, run_id: str, events_max: int) -> WholeRun | None:
+        trace = await self.trace(session_id, run_id)
+        if trace.run.event_count > events_max:
+            return None
+        return WholeRun(trace, await self.events(session_id, run_id, limit=trace.run.event_count))
 
     async def overview(self, session_id: str, run_id: str) -> RunTrace:
         return replace(self._run(session_id, run_id).trace(), agent_steps=(), tool_invocations=())
@@ -157,6 +163,9 @@ class FakeFollower:
 
     async def page(self) -> list[tuple[int, RecordedEvent]]:
         await asyncio.Event().wait()
+        return []
+
+    def at_hand(self) -> list[tuple[int, RecordedEvent]]:
         return []
 
 

@@ -17,12 +17,17 @@ from viewer.serving.server import Server, config_of
 
 
 @contextmanager
-def served(source: Reader | Path, *, writable: bool = False, writer: Any = None, **settings: Any) -> Iterator[str]:
+def served(
+    source: Reader | Path, *, writable: bool = False, writer: Any = None, send_bytes: int | None = None, **settings: Any
+) -> Iterator[str]:
     """Serve a reader or a ledger's file until the block is left; the base address. `writer` is one beside a reader.
 
+    Of what a client does not read the system keeps as much as it likes, or about `send_bytes`.
     The socket listens before the thread starts, so nobody has to wait for the server.
     """
     with socket.create_server(("127.0.0.1", 0)) as listener:
+        if send_bytes is not None:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_bytes)
         servers: list[Server] = []
         ready = threading.Event()
 

@@ -1,7 +1,9 @@
 """Who may do what: every route has a rule, each right opens its own routes alone, and other sessions are not there."""
 
 import asyncio
+import contextlib
 import re
+import sqlite3
 
 import pytest
 from starlette.responses import JSONResponse
@@ -191,6 +193,16 @@ def test_where_no_token_was_ever_made_nobody_needs_one(tmp_path):
         client = viewer.client()
         for route in rules_of(viewer.app):
             assert ask(client, route).status_code not in (401, 403)
+
+
+def test_a_server_that_has_heard_of_a_token_opens_to_nobody_when_others_take_all_of_them_away(tmp_path):
+    with guarded(tmp_path / "runs.db") as viewer:
+        holder, stranger = viewer.holder(), viewer.client()
+        assert holder.get("/api/chat/session/s-1").status_code == 200
+        with contextlib.closing(sqlite3.connect(viewer.file)) as ledger:
+            ledger.execute("DELETE FROM token")
+            ledger.commit()
+        assert [each.get("/api/chat/session/s-1").status_code for each in (holder, stranger)] == [401, 401]
 
 
 def test_a_list_offers_no_value_that_only_runs_of_others_have(tmp_path):

@@ -13,11 +13,13 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from ledger import Ledger
 from ledger.audit.bundle.verifying import verify_bundle
 from ledger.audit.signing.keyring import default_key_path, public_keys
 from ledger.audit.signing.receipts import Receipt
 from ledger.verifying import verify
 from ledger.verifying.telling import lines_of
+from tests.ledger.scripted import ScriptedRun
 from tests.viewer.audited import ORIGIN, record_audited
 from tests.viewer.served import client_of
 from viewer.audit.source import LedgerAddress
@@ -160,6 +162,25 @@ def test_a_verification_says_what_the_command_says(client, path):
     assert "It holds" in said
     for line in lines_of(asyncio.run(verify(path))):
         assert line in said
+
+
+async def test_appends_go_on_while_the_ledger_is_verified(path, tmp_path):  # E9
+    copy, run, appended_count = tmp_path / "copy.db", ScriptedRun(writer_id="w-meanwhile"), 0
+    with sqlite3.connect(path) as source, sqlite3.connect(copy) as target:
+        source.backup(target)
+    async with await Ledger.open(copy) as ledger:
+        with client_of(copy, address=LedgerAddress(copy)) as client:
+
+            def is_under_way():
+                return client.get("/api/audit/verification").json()["data"]["underWay"] is not None
+
+            ledger.journal.submit(run.start()).result(30)
+            client.post("/audit/verification")
+            while await asyncio.to_thread(is_under_way):
+                await asyncio.wait_for(asyncio.wrap_future(ledger.journal.submit(run.transition("n"))), 30)
+                appended_count += 1
+            assert appended_count > 1
+            assert ended(client)["report"]["right"]
 
 
 def test_what_was_changed_is_found_and_named(path, tmp_path):

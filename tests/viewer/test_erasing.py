@@ -2,6 +2,8 @@
 
 import asyncio
 import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -108,6 +110,41 @@ def test_what_one_of_two_asks_for_is_erased_once_the_other_confirms_it(viewer, t
     assert (again.status_code, again.json()["code"]) == (409, "erasure_already_confirmed")
     assert as_described(document(asker), "POST", CONFIRM, again) == ""
     assert states(asker) == ["done"]
+
+
+def test_whoever_asks_again_asks_for_the_same(viewer, two):
+    first, again = (ask(two[0], **ONE).json()["data"] for _ in range(2))
+    assert again == first
+    assert two[0].post(FORM, data={**CONFIRMED, "reason": "REQUESTED"}).status_code == 303
+    assert states(two[0]) == ["asked"]
+    for client, body in ((two[1], ONE), (two[0], ONE | {"reason": "SECRET"}), (two[0], TWO)):
+        assert ask(client, **body).json()["data"]["requestId"] != first["requestId"]
+    assert states(two[0]) == ["asked"] * 4
+
+
+def test_of_two_who_confirm_at_once_one_does(viewer, two):  # E10, D2
+    third = viewer.holder(owner="dpo-3")
+    asked = ask(two[0], **ONE).json()["data"]["requestId"]
+    barrier = threading.Barrier(2)
+
+    def confirm_with(client):
+        barrier.wait(30)
+        return confirm(client, asked)
+
+    with ThreadPoolExecutor(2) as pool:
+        answers = sorted(pool.map(confirm_with, (two[1], third)), key=lambda answer: answer.status_code)
+    assert [answer.status_code for answer in answers] == [202, 409]
+    assert answers[1].json()["code"] in ("erasure_under_way", "erasure_already_confirmed")
+    (done,) = two[0].get(ERASURES).json()["data"]
+    assert (done["state"], done["decidedBy"] in ("dpo-2", "dpo-3")) == ("done", True)
+
+
+@pytest.mark.parametrize("owner", ["dpo-1", "DPO-1", "dpo -1"])
+def test_nobody_is_his_own_second_person_with_another_token(viewer, two, owner):  # D2
+    asked = ask(two[0], **ONE).json()["data"]["requestId"]
+    refused = confirm(viewer.holder(owner=owner), asked)
+    assert (refused.status_code, refused.json()["code"]) == (403, "second_person_needed")
+    assert answer_of(two[0]) is not None
 
 
 def test_what_nobody_asked_for_cannot_be_confirmed(viewer, two):

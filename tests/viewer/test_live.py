@@ -16,6 +16,7 @@ from tests.viewer.fake_reader import FakeReader
 from tests.viewer.served import client_of
 from viewer.api import live
 from viewer.api.live import Live
+from viewer.api.turns import Turns
 from viewer.http import sending
 
 PATH = "/api/diagnosis/session-1/runs/run-1/live"
@@ -144,6 +145,60 @@ def test_from_now_only_what_comes_is_told(client, writer, run):  # CASES 48
         assert [seq for _, seq, _ in of_run(told)] == [3, 4]
 
 
+async def test_what_comes_before_it_is_a_streams_turn_is_told_together(path, run):  # CASES 48
+    async with await Ledger.open(path) as ledger:
+        ledger.journal.submit(run.start()).result(20)
+        of_reader = Live(ledger.reader)
+        turns = asyncio.Semaphore(0)
+        of_reader.turns.take = turns.acquire
+        bodies = asyncio.Queue()
+
+        async def send(message):
+            if body := message.get("body"):
+                await bodies.put(body.decode())
+
+        answer = await of_reader.live(asked("session-1", "run-1"))
+        streaming = asyncio.ensure_future(answer({"type": "http"}, never, send))
+        async with asyncio.timeout(20):
+            assert await bodies.get() == ": following\n\n"
+            for number in range(5):
+                await asyncio.wrap_future(ledger.journal.submit(run.transition(f"n{number}")))
+            last = await asyncio.wrap_future(ledger.journal.submit(run.end()))
+            follower = ledger.reader.follow()
+            while (await anext(follower))[1].seq < last.last_seq:
+                pass
+            # The watch goes on as long as somebody waits.
+            waiting = asyncio.ensure_future(anext(follower))
+            while ledger.reader._following._position < follower.position:
+                await asyncio.sleep(0.01)
+            waiting.cancel()
+            assert bodies.empty()
+            turns.release()
+            told = of_run(messages((await bodies.get()).splitlines()))
+            assert [seq for _, seq, _ in told] == list(range(1, last.last_seq + 1))
+            await streaming
+
+
+async def test_turns_come_no_faster_than_they_may():
+    turns = Turns(per_s=20)
+    now_s = asyncio.get_running_loop().time
+    began_s = now_s()
+    async with asyncio.timeout(20):
+        await asyncio.gather(*(turns.take() for _ in range(20 + 10)))
+    assert now_s() - began_s >= 0.5
+
+
+async def test_whoever_gives_up_leaves_its_turn_to_the_others():
+    turns = Turns(per_s=20)
+    asking = [asyncio.ensure_future(turns.take()) for _ in range(2_000)]
+    await asyncio.wait(asking, timeout=0.1)
+    for one in asking:
+        one.cancel()
+    await asyncio.wait(asking)
+    async with asyncio.timeout(30):
+        await turns.take()
+
+
 @pytest.mark.parametrize(
     ("address", "headers", "status", "code"),
     [
@@ -170,11 +225,10 @@ def test_a_silent_stream_says_that_it_is_there(monkeypatch, client, writer, run)
         assert [next(told) for _ in range(3)][1:] == [(None, "comment", "still there")] * 2
 
 
-def asked(**headers):
-    """A request for the live stream of a run that never says anything."""
-    named = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
-    scope = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": named}
-    return Request(scope | {"path_params": {"sessionId": "s-43", "runId": "run-live"}})
+def asked(session_id="s-43", run_id="run-live"):
+    """A request for the live stream of a run; of that one nothing is ever told."""
+    scope = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": []}
+    return Request(scope | {"path_params": {"sessionId": session_id, "runId": run_id}})
 
 
 async def never():

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import threading
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -10,9 +11,11 @@ import pytest
 
 from ledger import Ledger
 from ledger.verifying import Finding, RunCheck
+from ledger.verifying.chain import Chain
 from tests.contract.databases import SqliteOutsider
 from tests.contract.signed import record_signed
 from tests.contract.test_verifying import disarm
+from tests.ledger.blank import blank_at
 from tests.ledger.scripted import ScriptedRun
 from tests.viewer.example_runs import budget_run
 from tests.viewer.fake_reader import FakeReader
@@ -223,6 +226,32 @@ def test_who_looks_while_others_are_checked_is_told_so(monkeypatch):
         assert (await first).holds
 
     asyncio.run(look())
+
+
+async def test_appends_go_on_while_a_page_checks_its_run(tmp_path, monkeypatch):  # E9
+    run = ScriptedRun()
+    held, may_go_on, add_page = threading.Event(), threading.Event(), Chain.add_page
+
+    def hold(chain, page):
+        held.set()
+        assert may_go_on.wait(30)
+        return add_page(chain, page)
+
+    path = blank_at(tmp_path / "runs.db")
+    async with await Ledger.open(path) as ledger:
+        ledger.journal.submit(run.start()).result(30)
+        monkeypatch.setattr(Chain, "add_page", hold)
+        with client_of(path) as client:
+            looking = asyncio.create_task(asyncio.to_thread(client.get, ONE))
+            try:
+                # The run's events are read, and the transaction that read them is open.
+                assert await asyncio.to_thread(held.wait, 30)
+                for number in range(20):
+                    await asyncio.wait_for(asyncio.wrap_future(ledger.journal.submit(run.transition(f"n{number}"))), 30)
+                assert not looking.done()
+            finally:
+                may_go_on.set()
+            assert "Links hold" in (await looking).text
 
 
 def test_a_check_that_takes_too_long_is_given_up(monkeypatch):

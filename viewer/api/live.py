@@ -2,14 +2,20 @@
 
 A client that lost the connection goes on after its `Last-Event-ID`, without a gap or a duplicate. Nothing is queued for
 it: a client that does not read is dropped, and finds its place again when it comes back.
+
+A page is drawn anew when it is told of something. So that open pages cost no more than so much, however many there are
+and however much happens, a stream that has told something rests, and all of them take turns; what comes meanwhile is
+told together.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Literal
 
 import orjson
 from starlette.datastructures import Headers
@@ -19,8 +25,10 @@ from starlette.types import Receive, Scope, Send
 
 from harness.errors import InvalidInput
 from ledger.errors import AheadOfLog, LedgerError
+from ledger.following.following import PAGE_EVENTS, RECENT_EVENTS
 from ledger.records import RecordedEvent
 from viewer.access.routes import GuardedRoute, Right
+from viewer.api.turns import Turns
 from viewer.http import queries, wrapper
 from viewer.http.describing import Described, Failure, Parameter, Position
 from viewer.http.sending import left, say
@@ -32,6 +40,10 @@ HEARTBEAT_S = 15.0
 """How often a silent stream says that it is there."""
 ENDED_WAIT_S = 1.0
 """How long after a run's end its last events may take to get their places."""
+REST_S = 0.25
+"""A stream that has told something tells no more for so long."""
+TELLINGS_PER_S_MAX = 20
+"""All streams together tell something so often, at most; who has much to catch up with is not counted."""
 STREAMS_MAX = 200
 """Streams open at once; whoever comes later asks again."""
 RUNNING = "RUNNING"
@@ -41,6 +53,9 @@ LAST_EVENT_ID = Parameter("Last-Event-ID", Position, "Goes on after this place o
 AHEAD = Failure(409, AheadOfLog.code, "The log ends before that place: it was restored to less, or is another.")
 TOO_MANY = Failure(503, "too_many_streams", "Too many live streams are open; come again.")
 LAST = "run.terminated"
+FOLLOWING = b": following\n\n"
+STILL_THERE = b": still there\n\n"
+END = b"event: end\ndata: {}\n\n"
 
 Told = Sequence[tuple[int, RecordedEvent]]
 
@@ -50,6 +65,7 @@ class Live:
 
     def __init__(self, reader: Reader) -> None:
         self.reader = reader
+        self.turns = Turns(TELLINGS_PER_S_MAX)
         self._open = 0
 
     @property
@@ -96,9 +112,14 @@ class Live:
             return None
         return (await self.reader.overview(*keys)).run.event_count
 
-    def entered(self, by: int) -> None:
-        """A stream was opened, or has ended."""
-        self._open += by
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """A stream is open meanwhile."""
+        self._open += 1
+        try:
+            yield
+        finally:
+            self._open -= 1
 
 
 class _Stream(Response):
@@ -115,48 +136,54 @@ class _Stream(Response):
         self._stopping = stopping
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self._live.entered(+1)
-        gone = asyncio.ensure_future(left(receive))
-        stopped = asyncio.ensure_future(self._stopping.wait())
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        telling = asyncio.create_task(self._tell(send))
+        gone = asyncio.create_task(left(receive))
+        stopped = asyncio.create_task(self._stopping.wait())
         try:
-            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-            await say(send, b": following\n\n")
-            if self._first:
-                await say(send, _told(self._first))
-            if not self._has_ended(self._first):
-                await self._follow(send, gone, stopped)
-            if not gone.done():
-                # Without the run's end the client asks again, of whoever serves next.
-                await say(send, b"" if stopped.done() else b"event: end\ndata: {}\n\n", more=False)
+            with self._live.entered():
+                await asyncio.wait((telling, gone, stopped), return_when=asyncio.FIRST_COMPLETED)
+                if telling.done():
+                    await telling
+                elif not gone.done():
+                    # Without the run's end the client asks again, of whoever serves next.
+                    telling.cancel()
+                    await asyncio.wait((telling,))
+                    await say(send, b"", more=False)
         except TimeoutError:
             log.info("a live stream was dropped, as its client did not read it")
         except LedgerError as error:
             log.warning("a live stream was cut: %s", error.code)
         finally:
-            gone.cancel()
-            stopped.cancel()
-            self._live.entered(-1)
+            for task in (telling, gone, stopped):
+                task.cancel()
 
-    async def _follow(self, send: Send, gone: asyncio.Future[None], stopped: asyncio.Future[Any]) -> None:
-        """Send what comes, until the run's end, the client's or the server's."""
-        coming: asyncio.Future[Told] | None = None
-        try:
-            while not (gone.done() or stopped.done()):
-                coming = coming or asyncio.ensure_future(self._follower.page())
-                either: set[asyncio.Future[Any]] = {coming, gone, stopped}
-                await asyncio.wait(either, timeout=HEARTBEAT_S, return_when=asyncio.FIRST_COMPLETED)
-                if stopped.done():
-                    return
-                if not coming.done():
-                    await say(send, b": still there\n\n")
-                    continue
-                page, coming = coming.result(), None
-                await say(send, _told(page))
-                if self._has_ended(page):
-                    return
-        finally:
-            if coming is not None:
-                coming.cancel()
+    async def _tell(self, send: Send) -> None:
+        """Tell what comes, until the run has ended."""
+        await say(send, FOLLOWING)
+        page = self._first or await self._coming(send)
+        while True:
+            # Whoever is far behind comes nearer first.
+            is_near = len(page) < PAGE_EVENTS
+            if is_near:
+                await self._live.turns.take()
+                page = [*page, *self._follower.at_hand()]
+            await say(send, b"".join(_message(place, event.seq, event.type) for place, event in page))
+            if self._has_ended(page):
+                break
+            if is_near:
+                await asyncio.sleep(REST_S)
+            page = await self._coming(send)
+        await say(send, END, more=False)
+
+    async def _coming(self, send: Send) -> Told:
+        """What comes next; the client is told meanwhile that somebody is there."""
+        while True:
+            try:
+                async with asyncio.timeout(HEARTBEAT_S):
+                    return await self._follower.page()
+            except TimeoutError:
+                await say(send, STILL_THERE)
 
     def _has_ended(self, page: Told) -> bool:
         if self._until is None:
@@ -164,10 +191,10 @@ class _Stream(Response):
         return any(event.seq >= self._until for _, event in page)
 
 
-def _told(page: Told) -> bytes:
-    return b"".join(
-        b"id: %d\ndata: %b\n\n" % (place, orjson.dumps({"seq": event.seq, "type": event.type})) for place, event in page
-    )
+@lru_cache(RECENT_EVENTS)
+def _message(place: int, seq: int, of_type: str) -> bytes:
+    """Made once for all pages that are told of it."""
+    return b"id: %d\ndata: %b\n\n" % (place, orjson.dumps({"seq": seq, "type": of_type}))
 
 
 def _last_event_id(headers: Headers) -> int | None:

@@ -107,6 +107,9 @@ class Erasures:
         except SecondPersonNeeded:
             if actor is None:
                 raise
+            waiting = await self._waiting(what, actor)
+            if waiting is not None:
+                return waiting
             asked = await eraser.ask_to_erase(
                 run=run, session=session, digest=what.digest, reason=what.reason, actor=actor
             )
@@ -126,6 +129,13 @@ class Erasures:
             raise SecondPersonNeeded(asked.asked_by, None, ())
         await self._carry_out(lambda heard: eraser.confirm_erasure(request_id, actor=actor, on_progress=heard))
         return await self._one(request_id)
+
+    async def _waiting(self, what: What, actor: str) -> Erasure | None:
+        """What he asked for before, and nobody has confirmed yet: a form that is sent twice asks once."""
+        return next(
+            (each for each in await self.known() if (each.state, each.what, each.asked_by) == ("asked", what, actor)),
+            None,
+        )
 
     async def _one(self, request_id: str) -> Erasure:
         found = next((each for each in await self.known() if each.request_id == request_id), None)

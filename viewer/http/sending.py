@@ -66,4 +66,5 @@ async def left(receive: Receive) -> None:
 
 async def say(send: Send, data: bytes, *, more: bool = True) -> None:
     """Send a part; `TimeoutError` if the client does not read."""
-    await asyncio.wait_for(send({"type": "http.response.body", "body": data, "more_body": more}), SEND_TIMEOUT_S)
+    async with asyncio.timeout(SEND_TIMEOUT_S):
+        await send({"type": "http.response.body", "body": data, "more_body": more})

@@ -105,6 +105,7 @@ class TracePages:
             at_seq=links.at,
             steps_after=links.steps,
             tools_after=links.tools,
+            lists_events=links.shown == "events",
         )
         return await read_run(self.reader, self.replays, asked)
 

@@ -43,6 +43,11 @@ def prose(text: str) -> Markup:
     )
 
 
+def apart(name: str) -> Markup:
+    """A name within a sentence, which turns no word beside it."""
+    return Markup("<bdi>{}</bdi>").format(visible(name))
+
+
 def moment(at_us: int) -> Markup:
     """A point in time in UTC, beside which a script puts the reader's own."""
     return Markup('<time datetime="{}"><span>{}</span></time>').format(instant(at_us), day_time(at_us))

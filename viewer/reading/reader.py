@@ -5,7 +5,7 @@ from typing import Protocol, TypeVar
 
 from ledger.audit.signing.stored import StoredCheckpoint, StoredTree
 from ledger.lists import RunPage, RunValues, SessionPage, Tallies
-from ledger.reading.parts import RunPart
+from ledger.reading.parts import RunPart, WholeRun
 from ledger.reading.related import Related
 from ledger.records import (
     AgentStep,
@@ -28,6 +28,9 @@ class Follower(Protocol):
 
     async def page(self) -> list[tuple[int, RecordedEvent]]:
         """The next events with their places, at least one, as soon as there are any."""
+
+    def at_hand(self) -> list[tuple[int, RecordedEvent]]:
+        """The next ones that need neither waiting nor reading, perhaps none."""
 
 
 class Reader(Protocol):
@@ -56,6 +59,9 @@ class Reader(Protocol):
 
     async def trace(self, session_id: str, run_id: str) -> RunTrace:
         """Exactly one run; an error with code `run_not_found`, the same for a foreign run and an unknown one."""
+
+    async def whole(self, session_id: str, run_id: str, events_max: int) -> WholeRun | None:
+        """As `trace`, with all of its events, of the same moment; None where the run has more than so many."""
 
     async def overview(self, session_id: str, run_id: str) -> RunTrace:
         """As `trace`, without the steps and invocations."""

@@ -41,6 +41,8 @@ class Asked:
     """and the run as it was just after that one."""
     steps_after: int = 0
     tools_after: int = 0
+    lists_events: bool = True
+    """Whether they are shown; else nobody asks whether they are linked."""
 
     @property
     def keys(self) -> tuple[str, str]:
@@ -71,7 +73,8 @@ class RunReading:
     page: Found
     """The events to list."""
     links: Sequence[bool]
-    """For each of them, whether it is what was hashed, and linked to what is before it; none for what was searched."""
+    """For each of them, whether it is what was hashed, and linked to what is before it; none for what was searched, nor
+    where they are not shown."""
     selected: RecordedEvent | None
     """The event to show in full."""
     named: Mapping[str, ContentView]
@@ -88,8 +91,10 @@ class RunReading:
 
 
 async def read_run(reader: Reader, replays: Replays, asked: Asked) -> RunReading:
-    """Read the run, then the events up to its head as it was read: what came since belongs to the next reading."""
-    part, complete = await _whole(reader, asked)
+    """Read the run and its events up to its head as it was read: what came since belongs to the next reading."""
+    entire = await reader.whole(*asked.keys, TIMELINE_EVENTS_MAX)
+    complete = entire is not None
+    part = RunPart.of(entire.trace) if entire is not None else await _page_of(reader, asked)
     whole, total = part.trace, part.trace.run.event_count
     shown, place, lost = part, None, ""
     if asked.at_seq is not None:
@@ -100,7 +105,7 @@ async def read_run(reader: Reader, replays: Replays, asked: Asked) -> RunReading
             lost = str(error)
     head = shown.trace.run.event_count
     events = Events(reader, asked.keys, total)
-    known = await events.stretch(0 if complete else total - TAIL_EVENTS, total)
+    known = entire.events if entire is not None else await events.stretch(total - TAIL_EVENTS, TAIL_EVENTS)
     page = await _listed(reader, events, asked, known if complete else None, head)
     seq = asked.event_seq if asked.event_seq is not None else place.moment.seq if place else deciding_seq(whole, known)
     selected = await events.one(seq, [*page.events, *known]) if seq <= head else None
@@ -115,7 +120,7 @@ async def read_run(reader: Reader, replays: Replays, asked: Asked) -> RunReading
         events=known,
         complete=complete,
         page=page,
-        links=() if asked.wanted else await events.links(page.events),
+        links=await events.links(page.events) if asked.lists_events and not asked.wanted else (),
         selected=selected,
         named=await _named(reader, asked, selected),
         place=place,
@@ -157,11 +162,9 @@ class Events:
         return tuple(links_hold(listed, before, await self._reader.ledger_id()))
 
 
-async def _whole(reader: Reader, asked: Asked) -> tuple[RunPart, bool]:
-    """The run as it is now, and whether it is short enough to be read as a whole."""
-    if (await reader.overview(*asked.keys)).run.event_count > TIMELINE_EVENTS_MAX:
-        return await reader.part(*asked.keys, asked.steps_after, asked.tools_after, ROWS_PER_PAGE), False
-    return RunPart.of(await reader.trace(*asked.keys)), True
+async def _page_of(reader: Reader, asked: Asked) -> RunPart:
+    """Of a run that is too long to be read as a whole."""
+    return await reader.part(*asked.keys, asked.steps_after, asked.tools_after, ROWS_PER_PAGE)
 
 
 async def _place(replays: Replays, whole: RunTrace, seq: int) -> Place:

@@ -1,5 +1,6 @@
 // Pages that the server draws anew, put in the place of what is shown.
 
+import { asLeft } from "./as-left.js";
 import { addLocalTimes } from "./local-time.js";
 
 // The page at an address, and the address that it came to have. Scripts in a parsed document do not run.
@@ -9,7 +10,14 @@ export async function pageAt(address, signal) {
   return { page: new DOMParser().parseFromString(await answer.text(), "text/html"), address: answer.url };
 }
 
-// What the reader has opened stays open.
+// Nothing is asked for while nobody sees the page.
+export async function untilSeen(signal) {
+  while (document.hidden && !signal.aborted) {
+    await new Promise((resume) => document.addEventListener("visibilitychange", resume, { once: true, signal }));
+  }
+}
+
+// What the reader has opened stays open, on a page of another address too.
 export function keepOpen(page) {
   for (const details of document.querySelectorAll("main li[id] > details[open]")) {
     page.getElementById(details.parentElement.id)?.querySelector("details")?.setAttribute("open", "");
@@ -24,6 +32,15 @@ export function replacePart(selector, page) {
   if (fresh === null) return;
   addLocalTimes(fresh);
   document.querySelector(selector)?.replaceWith(fresh);
+}
+
+// The same page, drawn anew under its reader.
+export function redrawPart(selector, page) {
+  const [shown, fresh] = [document.querySelector(selector), page.querySelector(selector)];
+  if (shown === null || fresh === null) return;
+  const goOn = asLeft(shown, fresh);
+  replacePart(selector, page);
+  goOn();
 }
 
 // A click that the browser would follow here, and not in another tab or window.

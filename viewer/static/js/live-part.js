@@ -1,7 +1,8 @@
 // <live-part id="..." data-running="true">: a part of a page that the server draws anew now and then, more often while
-// something in it is running. Nothing is asked for while nobody sees the page.
+// something in it is running.
 
-import { pageAt } from "./in-place.js";
+import { asLeft } from "./as-left.js";
+import { pageAt, untilSeen } from "./in-place.js";
 import { addLocalTimes } from "./local-time.js";
 
 const PAUSE_RUNNING_MS = 2000;
@@ -43,9 +44,7 @@ class LivePart extends HTMLElement {
 
   async #pause(pause, signal) {
     await new Promise((resume) => setTimeout(resume, pause));
-    while (document.hidden && !signal.aborted) {
-      await new Promise((resume) => document.addEventListener("visibilitychange", resume, { once: true, signal }));
-    }
+    await untilSeen(signal);
   }
 
   async #asked(signal) {
@@ -55,14 +54,12 @@ class LivePart extends HTMLElement {
     return fresh;
   }
 
-  // Whoever stands on a row goes on standing there.
   #show(fresh) {
-    const focused = document.activeElement?.closest("a")?.getAttribute("href");
-    const hadFocus = this.contains(document.activeElement);
+    const goOn = asLeft(this, fresh);
     this.dataset.running = fresh.dataset.running;
     this.replaceChildren(...fresh.childNodes);
     addLocalTimes(this);
-    if (hadFocus && focused) this.querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
+    goOn();
   }
 }
 
