@@ -121,6 +121,7 @@ def test_what_happens_is_shown_as_soon_as_it_is_told_and_nobody_asks_in_between(
     count = len(watched.requests)
     page.wait_for_timeout(3_000)
     assert watched.requests[count:] == []
+    asked_count = watched.requests.count(f"{live}{API_PATH}")
     began_s = time.monotonic()
     open_run.take(use_tool)
     page.locator("#tool-2").wait_for()
@@ -130,6 +131,8 @@ def test_what_happens_is_shown_as_soon_as_it_is_told_and_nobody_asks_in_between(
     numbers = page.locator("table.events tbody tr td:first-child").all_inner_texts()
     assert numbers == [str(number) for number in range(1, len(numbers) + 1)]
     assert watched.requests.count(f"{live}{LIVE_PATH}") == 1
+    # Who was told asks for the page itself, and not first whether there is something new.
+    assert watched.requests.count(f"{live}{API_PATH}") == asked_count
     open_run.take(answer)
     open_run.end()
     page.locator("live-run").wait_for(state="detached")
