@@ -1,44 +1,16 @@
 """A real browser in front of a served viewer, and what went wrong in it."""
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, sync_playwright
 
+from tests.browser.tabs import Tabs, Watched
 from tests.viewer.example_runs import all_runs
 from tests.viewer.fake_reader import FakeReader
 from tests.viewer.served import served
 from viewer.reading import Reader
-
-
-class Watched:
-    """A page and everything that must not happen on it."""
-
-    def __init__(self, page: Page, origin: str) -> None:
-        self.page = page
-        self.origin = origin
-        self.requests: list[str] = []
-        self.problems: list[str] = []
-        page.on("request", lambda request: self.requests.append(request.url))
-        page.on("console", lambda message: self._note(message.type, message.text))
-        page.on("pageerror", lambda error: self._note("error", str(error)))
-        page.on("dialog", lambda dialog: self._note("error", f"dialog {dialog.message}"))
-
-    def open(self, path: str) -> Page:
-        answer = self.page.goto(f"{self.origin}{path}")
-        assert answer is not None
-        assert answer.ok, answer.status
-        return self.page
-
-    @property
-    def left_the_origin(self) -> list[str]:
-        return [url for url in self.requests if not url.startswith(f"{self.origin}/")]
-
-    def _note(self, kind: str, text: str) -> None:
-        if kind in ("error", "warning"):
-            self.problems.append(text)
 
 
 @pytest.fixture(scope="module")
@@ -66,18 +38,17 @@ def origin(source) -> Iterator[str]:
         yield origin
 
 
+@pytest.fixture(scope="module")
+def tabs(browser) -> Tabs:
+    return Tabs(browser)
+
+
 @pytest.fixture
-def watch(browser, origin) -> Iterator[Callable[..., Watched]]:
+def watch(tabs, origin) -> Iterator[Callable[..., Watched]]:
     """Open watched pages; at the end none may have complained or asked another host for anything."""
-    pages: list[Watched] = []
-    with ExitStack() as contexts:
 
-        def open_page(*, at: str = origin, **settings) -> Watched:
-            context = contexts.enter_context(browser.new_context(**settings))
-            pages.append(Watched(context.new_page(), at))
-            return pages[-1]
+    def open_page(*, at: str = origin, **settings) -> Watched:
+        return tabs.take(at, **settings)
 
-        yield open_page
-        for page in pages:
-            assert page.problems == []
-            assert page.left_the_origin == []
+    yield open_page
+    tabs.give_back()

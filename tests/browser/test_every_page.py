@@ -4,7 +4,7 @@ from importlib.resources import files
 
 import pytest
 
-from tests.browser.conftest import Watched
+from tests.browser.tabs import Watched
 from tests.servers.postgres import in_thread
 from tests.viewer.every_address import PAGES, addresses
 from tests.viewer.example_runs import SCRIPT

@@ -4,7 +4,7 @@ import httpx2
 import pytest
 from playwright.sync_api import Page
 
-from tests.browser.conftest import Watched
+from tests.browser.tabs import Watched
 from tests.servers.postgres import in_thread
 from tests.viewer.every_address import PAGES, PROGRAMS, addresses, routes_of
 from tests.viewer.example_runs import SCRIPT

@@ -142,7 +142,7 @@ def test_what_happens_is_shown_as_soon_as_it_is_told_and_nobody_asks_in_between(
 
 
 def test_what_happens_appears_and_the_end_is_the_last_question(watch, live, open_run):
-    watched = watch(at=live)
+    watched = watch(at=live, is_new=True)
     page = watched.page
     page.clock.install()
     with page.expect_response(f"{live}{API_PATH}"):
@@ -192,7 +192,7 @@ def test_who_reads_stays_where_he_was_when_the_page_is_drawn_anew(watch, live, o
 def test_a_lost_connection_is_said_and_made_good_without_a_gap_or_a_duplicate(watch):
     run = running_run()
     with served(FakeReader([run])) as origin:
-        watched = watch(at=origin)
+        watched = watch(at=origin, is_new=True)
         page = watched.page
         page.clock.install()
         with page.expect_response("**/api/**"):

@@ -5,7 +5,8 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.test_trace_page import AXE, BUDGET, PHONE, WIDE
+from tests.browser.anybody import require_no_sideways_scrolling, require_usable
+from tests.browser.test_trace_page import BUDGET, PHONE, WIDE
 from tests.viewer.example_runs import LIMITS
 from tests.viewer.fake_run import FakeRun
 
@@ -174,11 +175,9 @@ def test_the_limit_that_ended_the_run_is_drawn_over_time_first_and_to_the_figure
 
 
 @pytest.mark.parametrize("path", [SLOW, LONG, f"{BUDGET}&t0=1000000&t1=2000000", f"{BUDGET}&at=12"])
-@pytest.mark.parametrize(("viewport", "scheme"), [(WIDE, "light"), (PHONE, "dark")])
-def test_axe_finds_nothing_on_a_folded_or_a_zoomed_timeline(watch, path, viewport, scheme):
-    page = watch(viewport=viewport, color_scheme=scheme).open(path)
-    page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
-    page.evaluate(AXE)
-    found = page.evaluate("axe.run('section[aria-labelledby=timeline]')")
-    assert [(rule["id"], [node["html"][:120] for node in rule["nodes"]]) for rule in found["violations"]] == []
-    assert page.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
+def test_whoever_comes_can_use_a_folded_or_a_zoomed_timeline(watch, path):
+    page = watch(viewport=WIDE).open(path)
+    for viewport in (WIDE, PHONE):
+        page.set_viewport_size(viewport)
+        require_usable(page, "section[aria-labelledby=timeline]")
+    require_no_sideways_scrolling(page)

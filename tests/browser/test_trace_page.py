@@ -1,11 +1,11 @@
 """The trace page in headless Chromium."""
 
 import re
-from importlib.resources import files
 
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.anybody import require_no_sideways_scrolling, require_usable
 from tests.viewer.example_runs import LIMITS
 from tests.viewer.fake_run import FakeRun, content
 
@@ -19,8 +19,6 @@ PATHS = ["/", "/sessions/s-42", f"{BUDGET}&event=12&content=tool-2-output", SUCC
 
 WIDE = {"width": 1440, "height": 1000}
 PHONE = {"width": 390, "height": 844}
-
-AXE = (files("axe_playwright_python") / "axe.min.js").read_text()
 
 
 def test_the_page_says_in_words_how_the_run_ended(watch):
@@ -47,22 +45,10 @@ def test_the_page_is_complete_without_javascript(watch):
 
 
 @pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_to_complain_about(watch, path, scheme):
-    page = watch(viewport=WIDE, color_scheme=scheme).open(path)
-    page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
-    page.evaluate(AXE)
-    found = page.evaluate("axe.run()")
-    assert [(rule["id"], [node["html"][:120] for node in rule["nodes"]]) for rule in found["violations"]] == []
-    assert len(found["passes"]) > 10
-
-
-@pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("width", [320, 390, 768, 1440])
-def test_no_page_scrolls_sideways(watch, path, width):
-    page = watch(viewport={"width": width, "height": 800}).open(path)
-    page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+def test_whoever_comes_can_use_every_page(watch, path):
+    page = watch(viewport=WIDE).open(path)
+    require_usable(page)
+    require_no_sideways_scrolling(page)
 
 
 @pytest.mark.parametrize("viewport", [WIDE, PHONE])
