@@ -37,9 +37,10 @@ bench: ## Measure, print a table and write build/bench.json
 	@.ci/setup tests
 	@$(python) -m tests.bench $(ARGS)
 
-soak: ## Kill processes and servers for ten minutes, and look at the ledgers (ARGS="--minutes 60 --engine sqlite")
+soak: ## Kill processes and servers for ten minutes (ARGS="--minutes 60 --engine sqlite"); then try many more examples
 	@.ci/setup tests
 	@$(python) -m tests.soak $(ARGS)
+	@TACHOGRAPH_SOAK=10 $(python) -m pytest -q --numprocesses=logical --timeout=3600 tests/property tests/audit
 
 strings: ## Extract what the viewer says into its catalogue, for translators
 	@.ci/setup tests

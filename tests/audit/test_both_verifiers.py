@@ -28,6 +28,7 @@ from tests.audit.bundles import (
     write_period,
     write_run,
 )
+from tests.examples import examples
 
 
 def both(path, keys_file):
@@ -145,7 +146,7 @@ def whole(tmp_path_factory):
 PUT = [b"0", b"1", b"-", b" ", b"\t", b"\r", b"a", b"\xff", b"{", b"\n", b"\x00", b""]
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@settings(examples(80), suppress_health_check=list(HealthCheck), derandomize=True)
 @given(
     bundle=st.integers(0, 2),
     name=st.sampled_from([names.EVENTS, names.EVENTS, names.CONTENTS, names.CHECKPOINT]),

@@ -18,6 +18,7 @@ from ledger.audit.bundle.verifying import verify_bundle
 from ledger.audit.bundle.writing import ArchiveWriter
 from ledger.audit.bundle.zip_format import DEFLATED, STORED, Entry
 from tests.audit.bundles import KEY, LOG, SIZE, members_of, write_members, write_period, write_run
+from tests.examples import examples
 
 TRUSTED = [KEY.verifier]
 DIGEST = "0" * 64
@@ -220,7 +221,7 @@ def whole(tmp_path_factory):
     return folder, [(path.read_bytes(), members_of(path)) for path in paths]
 
 
-@settings(max_examples=600, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@settings(examples(250), suppress_health_check=list(HealthCheck), derandomize=True)
 @given(number=st.integers(0, 1), place=st.integers(0), value=st.integers(1, 255))
 def test_any_byte_that_was_changed_is_found_or_changes_nothing_that_is_read(whole, number, place, value):
     folder, bundles = whole

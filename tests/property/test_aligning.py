@@ -2,10 +2,11 @@
 
 import random
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ledger.audit.comparing.aligning import align
+from tests.examples import examples
 
 SEQUENCES = st.lists(st.sampled_from("abc"), max_size=25)
 
@@ -30,7 +31,7 @@ def check(a, b, alignment):
     assert all(a[left] == b[right] for left, right in common(alignment.pairs))
 
 
-@settings(max_examples=300, deadline=None)
+@examples(150)
 @given(SEQUENCES, SEQUENCES)
 def test_an_alignment_is_complete_and_has_the_most_in_common(a, b):
     alignment = align(a, b)
@@ -39,7 +40,7 @@ def test_an_alignment_is_complete_and_has_the_most_in_common(a, b):
     assert len(common(alignment.pairs)) == longest(a, b)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(150)
 @given(SEQUENCES, SEQUENCES, st.integers(1, 6))
 def test_beyond_its_bound_an_alignment_is_still_complete_and_says_that_more_may_be_in_common(a, b, differences_max):
     alignment = align(a, b, differences_max)

@@ -3,12 +3,13 @@
 import tempfile
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ledger.audit.bundle import independent
 from ledger.audit.bundle.verifying import verify_bundle
 from tests.audit.bundles import KEY, MemoryLog, write_period, write_run
+from tests.examples import examples
 from tests.ledger.scripted import ScriptedRun
 
 
@@ -25,7 +26,7 @@ def logs(draw):
     return log, draw(st.integers(0, size)), size
 
 
-@settings(max_examples=60, deadline=None)
+@examples(30)
 @given(logs())
 def test_every_run_and_every_period_of_any_log_is_right(made):
     log, earlier, size = made

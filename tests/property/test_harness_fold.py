@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness import (
@@ -21,6 +21,7 @@ from harness import (
 )
 from harness import events as e
 from harness.state import RUNNING, RunState
+from tests.examples import examples
 from tests.harness.fakes import HandJournal, harness_over, limits, say
 
 plans = st.recursive(
@@ -148,7 +149,7 @@ def test_every_attempt_starts_once_ends_once_and_has_a_place_of_its_own(plan: An
 
 
 @given(plans, st.randoms(use_true_random=False))
-@settings(max_examples=50)
+@examples(50)
 def test_a_record_in_another_order_is_refused_or_adds_up_to_the_same(plan: Any, order: random.Random):
     journal = HandJournal()
     asyncio.run(lived(plan, journal))

@@ -30,6 +30,7 @@ from harness import (
     TypedFailure,
     evolve,
 )
+from tests.examples import examples
 from tests.harness.fakes import HandJournal, Reply, each, harness_over, until
 from tests.property.harness_model import IN_MICROS, OUT_MICROS, Account, Attempt, Model, Tokens, priced
 
@@ -343,4 +344,4 @@ def _nonzero(usage: Any) -> dict[str, int]:
 
 
 TestRunMachine = RunMachine.TestCase
-TestRunMachine.settings = settings(max_examples=80, stateful_step_count=25)
+TestRunMachine.settings = settings(examples(40), stateful_step_count=25)

@@ -8,13 +8,14 @@ import sqlite3
 import tempfile
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.content import SealedContent
 from ledger import Ledger
 from tests.contract.bytes_on_disk import found_in
 from tests.contract.databases import Database
+from tests.examples import examples
 from tests.ledger.blank import blank_at
 from tests.ledger.scripted import Attempt, ScriptedRun, seal
 
@@ -117,7 +118,7 @@ async def play(url: str, script: list[tuple]) -> None:
     database.close()
 
 
-@settings(max_examples=60)
+@examples(25)
 @given(st.lists(actions, min_size=1, max_size=40))
 def test_nothing_erased_is_ever_readable_again_and_nothing_else_is_lost(script):  # CASES 45
     with tempfile.TemporaryDirectory() as folder:
@@ -128,7 +129,7 @@ def test_nothing_erased_is_ever_readable_again_and_nothing_else_is_lost(script):
         connection.close()
 
 
-@settings(max_examples=8)
+@examples(4)
 @given(st.lists(actions, min_size=5, max_size=20))
 def test_nor_in_a_database(postgres_server, postgres_template, script):  # CASES 45
     name = postgres_server.create_database(template=postgres_template)

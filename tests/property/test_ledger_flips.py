@@ -6,16 +6,16 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ledger import Ledger, LedgerReader
 from ledger.errors import LedgerFileError
 from ledger.verifying import verify
+from tests.examples import examples
 from tests.ledger.scripted import ScriptedRun
 
 RUNS = ("run-1", "run-2")
-FLIPS = 150
 SCATTER = 2_654_435_761
 """A prime, by which small numbers become places all over the file."""
 
@@ -62,7 +62,7 @@ async def looked_at(path: Path) -> tuple[bool, object]:
     return is_right, await read(path) if is_right else None
 
 
-@settings(max_examples=FLIPS)
+@examples(80)
 @given(number=st.integers(0, 2**40))
 def test_a_bit_that_changed_is_found_or_reads_as_it_did(whole, tmp_path_factory, number):  # E9
     spoiled = bytearray(whole.data)

@@ -11,7 +11,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ledger import Ledger, Signing
@@ -22,8 +22,7 @@ from tests.contract.databases import SqliteOutsider
 from tests.contract.forgeries import WAYS, write_all_anew
 from tests.contract.forging import Forger
 from tests.contract.signed import ORIGIN, Kept, record_signed
-
-EXAMPLES = 120
+from tests.examples import examples
 
 
 class Whole:
@@ -48,7 +47,7 @@ def copy(whole, tmp_path) -> Path:
     return tmp_path / "runs.db"
 
 
-@settings(max_examples=EXAMPLES)
+@examples(60)
 @given(name=st.sampled_from(sorted(WAYS)), seed=st.integers(0, 2**32))
 def test_whatever_was_forged_is_found_where_it_is(whole, tmp_path_factory, name, seed):
     path: Path = tmp_path_factory.mktemp("forged") / "runs.db"

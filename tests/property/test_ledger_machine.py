@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 import time
@@ -21,6 +20,7 @@ from harness.journal import Recorded, Submission
 from ledger import AppendConflict, EventIdReused
 from ledger.bytes import body_of
 from ledger.failpoints import Point
+from tests.examples import SOAK, examples
 from tests.faults.processes import links_of_all
 from tests.faults.served import Refusal, ServedLedger
 from tests.ledger.blank import blank_at
@@ -28,8 +28,6 @@ from tests.ledger.scripted import Attempt, ScriptedRun
 
 MOMENTS: tuple[Point | None, ...] = (None, "before begin", "between rows", "before commit", "after commit")
 numbers = st.integers(0, 50)
-SOAK = int(os.environ.get("TACHOGRAPH_SOAK", "1"))
-"""How many times as many examples there shall be."""
 ORDER_WITHIN_S = 20.0
 """In a database the public order is given a moment later."""
 pytestmark = pytest.mark.timeout(180 * SOAK)
@@ -313,8 +311,7 @@ class SqliteMachine(LedgerMachine):
 
 
 def test_a_ledger_in_a_file_is_what_the_model_says_whatever_happens_to_its_processes():  # CASES 30, 31, 39, 44, 45
-    examples = settings(max_examples=25 * SOAK, stateful_step_count=30, deadline=None)
-    run_state_machine_as_test(SqliteMachine, settings=examples)
+    run_state_machine_as_test(SqliteMachine, settings=settings(examples(14), stateful_step_count=30))
 
 
 def test_a_ledger_in_a_database_is_what_the_model_says_whatever_happens_to_its_processes(
@@ -331,5 +328,4 @@ def test_a_ledger_in_a_database_is_what_the_model_says_whatever_happens_to_its_p
         def throw_away(self) -> None:
             postgres_server.drop_database(self.database)
 
-    examples = settings(max_examples=4 * SOAK, stateful_step_count=20, deadline=None)
-    run_state_machine_as_test(PostgresMachine, settings=examples)
+    run_state_machine_as_test(PostgresMachine, settings=settings(examples(3), stateful_step_count=20))

@@ -6,12 +6,13 @@ import sqlite3
 import tempfile
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness import events as e
 from harness.errors import HarnessError
 from ledger import Ledger
+from tests.examples import examples
 from tests.ledger.blank import blank_at
 from tests.ledger.scripted import ScriptedRun
 from tests.ledger.tables import dump
@@ -192,7 +193,7 @@ async def record(path: Path, script) -> int:
     return taken
 
 
-@settings(max_examples=80)
+@examples(35)
 @given(st.lists(steps, min_size=1, max_size=60))
 def test_live_rows_and_rebuilt_rows_are_the_same_byte_for_byte(script):  # CASES 39
     with tempfile.TemporaryDirectory() as folder:

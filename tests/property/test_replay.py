@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import HarnessError
@@ -14,6 +14,7 @@ from ledger.projections.changes import Changes
 from ledger.projections.fold import project
 from ledger.projections.run import RunProjection
 from ledger.records import RecordedEvent
+from tests.examples import examples
 from tests.property.test_ledger_rebuild import ACTIONS, RandomRun
 
 
@@ -45,7 +46,7 @@ ANY_ACTIONS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@examples(40)
 @given(ANY_ACTIONS, st.lists(st.integers(0, 10_000), max_size=12), st.integers(1, 9))
 def test_the_state_at_an_event_is_the_fold_up_to_it_in_whatever_order_it_is_asked_for(actions, picks, page_events):
     events, folded = legal_run(actions)
@@ -61,7 +62,7 @@ def test_the_state_at_an_event_is_the_fold_up_to_it_in_whatever_order_it_is_aske
     assert all(forward[seq - 1] == moment for seq, moment in asked.items())
 
 
-@settings(max_examples=60, deadline=None)
+@examples(40)
 @given(ANY_ACTIONS)
 def test_what_an_event_changed_is_told_if_and_only_if_the_standing_differs(actions):
     events, _ = legal_run(actions)
