@@ -1,6 +1,8 @@
 """What holds of every page for whoever comes: axe finds nothing by day and by night, and it scrolls no way but down."""
 
+from collections.abc import Sequence
 from importlib.resources import files
+from typing import Literal
 
 from playwright.sync_api import Page
 
@@ -25,7 +27,11 @@ def require_usable(page: Page, where: str | None = None) -> None:
     page.evaluate(OPEN_ALL)
     page.evaluate(AXE)
     # By night only the colours are others.
-    for scheme, rules in (("light", None), ("dark", ["color-contrast"])):
+    schemes: Sequence[tuple[Literal["light", "dark"], list[str] | None]] = (
+        ("light", None),
+        ("dark", ["color-contrast"]),
+    )
+    for scheme, rules in schemes:
         page.emulate_media(color_scheme=scheme)
         found = page.evaluate(LOOK, [where, rules])
         assert found["complaints"] == [], scheme
