@@ -8,6 +8,8 @@ from playwright.sync_api import Page
 
 AXE = (files("axe_playwright_python") / "axe.min.js").read_text()
 WIDTHS_PX = (320, 390, 768, 1440)
+SCHEMES: Sequence[tuple[Literal["light", "dark"], list[str] | None]] = (("light", None), ("dark", ["color-contrast"]))
+"""With the rules to look by, where not all: by night only the colours are others."""
 OPEN_ALL = "for (const each of document.querySelectorAll('details')) each.open = true"
 LOOK = """
   async ([where, rules]) => {
