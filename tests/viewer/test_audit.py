@@ -22,6 +22,7 @@ from ledger.verifying.telling import lines_of
 from tests.ledger.scripted import ScriptedRun
 from tests.viewer.audited import ORIGIN, record_audited
 from tests.viewer.served import client_of
+from viewer.audit.history import SystemHistory
 from viewer.audit.source import LedgerAddress
 
 ANSWERED = "sessionId=s-1&runId=r-answered"
@@ -210,3 +211,31 @@ def test_a_server_that_was_not_told_where_the_ledger_is_says_so(path):
 def test_a_page_elsewhere_cannot_have_the_ledger_verified(client):
     answer = client.post("/audit/verification", headers={"Origin": "https://elsewhere.example"})
     assert answer.status_code == 403
+
+
+class Exchanged:
+    """A ledger in whose place another one is put."""
+
+    def __init__(self, reader):
+        self.reader = reader
+
+    async def system_events(self, after_seq, limit):
+        return await self.reader.system_events(after_seq, limit)
+
+
+async def test_what_was_decided_in_another_ledger_is_told_of_none_that_is_put_into_its_place(tmp_path):
+    async with await Ledger.open(tmp_path / "a.db") as first, await Ledger.open(tmp_path / "b.db") as second:
+        for ledger, owners in ((first, ("ops-1", "ops-2")), (second, ("ops-3", "ops-4", "ops-5"))):
+            for owner in owners:
+                await ledger.tokens.make(owner, ["read"])
+        served = Exchanged(first.reader)
+        history = SystemHistory(served)
+
+        async def owners_told():
+            return [entry.facts["owner"] for entry in (await history.read_on())["tokens"].newest]
+
+        assert await owners_told() == await owners_told() == ["ops-1", "ops-2"]
+        await first.tokens.make("ops-6", ["read"])
+        assert await owners_told() == ["ops-1", "ops-2", "ops-6"]
+        served.reader = second.reader
+        assert await owners_told() == ["ops-3", "ops-4", "ops-5"]

@@ -65,20 +65,26 @@ class SystemHistory:
 
     def __init__(self, reader: AuditReader) -> None:
         self._reader = reader
-        self._after_seq = 0
-        self._known: dict[Kind, Known] = {kind: Known() for kind in KINDS}
+        self._last: RecordedEvent | None = None
+        self._known = _nothing_known()
         self._reading = asyncio.Lock()
 
     async def read_on(self) -> Mapping[Kind, Known]:
         """Everything until now."""
         async with self._reading:
-            while page := await self._reader.system_events(self._after_seq, PAGE_EVENTS):
+            if self._last is not None and not await self._goes_on_after(self._last):
+                self._last, self._known = None, _nothing_known()
+            while page := await self._reader.system_events(self._last.seq if self._last else 0, PAGE_EVENTS):
                 for event in page:
                     self._add(event)
-                self._after_seq = page[-1].seq
+                self._last = page[-1]
                 if len(page) < PAGE_EVENTS:
                     break
         return self._known
+
+    async def _goes_on_after(self, last: RecordedEvent) -> bool:
+        """Whether what was read last is still there: a database may be put into another's place while it is served."""
+        return [event.link for event in await self._reader.system_events(last.seq - 1, 1)] == [last.link]
 
     def _add(self, event: RecordedEvent) -> None:
         if event.type == "erasure.finished":
@@ -96,3 +102,7 @@ class SystemHistory:
                 if newest[at].facts.get("erasure_id") == event.fields.get("erasure_id"):
                     newest[at] = replace(newest[at], finished=event.fields, finished_us=event.occurred_us)
                     return
+
+
+def _nothing_known() -> dict[Kind, Known]:
+    return {kind: Known() for kind in KINDS}
