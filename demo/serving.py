@@ -62,7 +62,8 @@ class _Served(threading.Thread):
         self._stopping.set()
         if self._server is not None:
             self._server.should_exit = True
-        self.join(STOP_TIMEOUT_S)
+        if self.is_alive():
+            self.join(STOP_TIMEOUT_S)
 
     async def _serve(self) -> None:
         async with self._open_app() as app:
@@ -86,8 +87,8 @@ def serving(name: str, open_app: OpenApp, *, port: int = 0) -> Iterator[str]:
     with _listen(port) as listener:
         url = f"http://{HOST}:{listener.getsockname()[1]}"
         thread = _Served(name, open_app, listener)
-        thread.start()
         try:
+            thread.start()
             _wait_until_ready(thread, url)
             yield url
         finally:

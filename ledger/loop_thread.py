@@ -9,6 +9,7 @@ import threading
 import weakref
 from collections.abc import Coroutine
 from concurrent.futures import Future
+from concurrent.futures import thread as pools
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -51,6 +52,11 @@ class LoopThread:
             self.loop.run_until_complete(self.loop.shutdown_asyncgens())
         finally:
             self.loop.close()
+
+
+def is_process_ending() -> bool:
+    """Whether thread pools take no more work, as the interpreter is on its way out; a thread of ours may be at work."""
+    return pools._shutdown
 
 
 async def cancelled(*tasks: asyncio.Task[Any] | None) -> None:

@@ -22,7 +22,7 @@ from ledger.audit.signing.signing import Progress, Signer, Signing
 from ledger.audit.signing.store import TreeStore
 from ledger.audit.signing.stored import StoredCheckpoint
 from ledger.errors import LedgerError
-from ledger.loop_thread import LoopThread
+from ledger.loop_thread import LoopThread, is_process_ending
 from ledger.measures import SigningMeasures
 from ledger.reading.reader import LedgerReader
 
@@ -143,7 +143,9 @@ class Checkpoints:
                 log.error("no checkpoint: %s", error)
             self._counted.problem = str(error)
         except Exception:
-            log.exception("no checkpoint could be signed")
+            # Nobody reads any more, then: whoever opens the ledger next signs it.
+            if not is_process_ending():
+                log.exception("no checkpoint could be signed")
 
     async def _sign(self, on_progress: Progress) -> StoredCheckpoint:
         assert self._reader is not None
