@@ -16,7 +16,7 @@ from time import perf_counter_ns, process_time
 from ledger import Ledger
 from tests.bench.figure import Figure, figure
 from tests.bench.serving import Served, serving
-from tests.bench.watching import Watch, Watchers
+from tests.bench.watching import Watch, Watchers, never_at_rest
 from tests.ledger.scripted import ScriptedRun
 
 PAGES = 200
@@ -84,7 +84,7 @@ async def measure(folder: Path) -> list[Figure]:
         others = [ScriptedRun(f"run-other-{number}", f"session-{number}") for number in range(OTHER_RUNS)]
         for run in others:
             await asyncio.wrap_future(ledger.journal.submit(run.start()))
-        with serving(path) as served:
+        with serving(path) as served, never_at_rest():
             watchers = Watchers(served.port)
             for number in range(ROUNDS):
                 for kind in kinds[:: 1 if number % 2 else -1]:
