@@ -46,10 +46,10 @@ strings: ## Extract what the viewer says into its catalogue, for translators
 	@.ci/setup tests
 	@$(python) -m tests.strings
 
-snapshots: ## Write down anew how the style guide looks, after looking at build/screenshots
+snapshots: ## Write down anew how the style guide and the pages look, after looking at build/screenshots
 	@.ci/setup tests
-	@SNAPSHOTS=renew $(python) -m pytest -q -n0 tests/browser/test_style.py -k agreed
-	@git --no-pager diff --stat tests/browser/style.json
+	@SNAPSHOTS=renew $(python) -m pytest -q -n0 tests/browser/test_style.py tests/browser/test_every_page.py -k "agreed or every_page"
+	@git --no-pager diff --stat tests/browser
 
 lock: ## Lock the versions anew from pyproject.toml (ARGS=--upgrade takes the newest)
 	@.ci/setup

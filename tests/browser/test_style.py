@@ -5,18 +5,12 @@ how its parts are placed; not pixels, and not the sizes of text, since the fonts
 writes down anew what is expected, and pictures of every section to look at.
 """
 
-import json
-import os
 from importlib.resources import files
-from pathlib import Path
 
 import pytest
 
+from tests.browser.agreed import RENEWED, Agreed, picture
 from tests.viewer.fake_reader import FakeReader
-
-EXPECTED = Path(__file__).parent / "style.json"
-PICTURES = Path(__file__).parents[2] / "build" / "screenshots"
-RENEWED = os.environ.get("SNAPSHOTS") == "renew"
 
 AXE = (files("axe_playwright_python") / "axe.min.js").read_text()
 WIDTHS = {"wide": 1280, "phone": 390}
@@ -80,6 +74,13 @@ def reader():
     return FakeReader()
 
 
+@pytest.fixture(scope="module")
+def agreed():
+    agreed = Agreed("style.json")
+    yield agreed.known
+    agreed.write()
+
+
 @pytest.fixture(params=[(width, scheme) for width in WIDTHS for scheme in SCHEMES], ids="-".join)
 def guide(request, watch):
     width, scheme = request.param
@@ -87,17 +88,14 @@ def guide(request, watch):
     return f"{width}-{scheme}", watch(**settings).open("/style")
 
 
-def test_every_component_looks_as_was_agreed(guide):
+def test_every_component_looks_as_was_agreed(guide, agreed):
     state, page = guide
     found = page.evaluate(LOOK)
-    known = json.loads(EXPECTED.read_text()) if EXPECTED.exists() else {}
     if RENEWED:
-        EXPECTED.write_text(json.dumps({**known, state: found}, indent=1, sort_keys=True) + "\n")
-        PICTURES.mkdir(parents=True, exist_ok=True)
+        agreed[state] = found
         for name in found:
-            page.locator(f"[data-guide={name}]").screenshot(path=PICTURES / f"{name}-{state}.png")
-    else:
-        assert found == known[state]
+            page.locator(f"[data-guide={name}]").screenshot(path=picture(f"{name}-{state}"))
+    assert found == agreed[state]
 
 
 def test_every_component_in_every_state_can_be_used_by_everybody(guide):

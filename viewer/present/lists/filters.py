@@ -102,7 +102,7 @@ def filter_form(query: Query, values: RunValues, address: Callable[[str], str]) 
     given = [(key, value) for key, value in query if key in NAMES and value]
     return FilterForm(
         statuses=tuple(Choice(each, pill(each), ("status", each) in given) for each in STATUSES),
-        unsaid=tuple(Choice(each, _(NAMES[each]), ("without", each) in given) for each in _UNSAID),
+        unsaid=tuple(Choice(each, _titled(_(NAMES[each])), ("without", each) in given) for each in _UNSAID),
         fields=(
             *(_field(key, given, getattr(values, name)) for key, name in _CHOICES.items()),
             _field("feedback", given, FEEDBACKS, name_of=plain),
@@ -110,7 +110,7 @@ def filter_form(query: Query, values: RunValues, address: Callable[[str], str]) 
                 "degraded", given, ("true", "false"), name_of={"true": _("degraded"), "false": _("not degraded")}.get
             ),
             _written("label", given, _("name=value")),
-            _written("from", given, _("2026-11-30 or 2026-11-30T09:00Z")),
+            _written("from", given, _("2026-11-30T09:00Z")),
             _written("to", given, _("the same")),
         ),
         chips=tuple(_chip(position, given, address) for position in range(len(given))),
