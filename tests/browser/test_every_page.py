@@ -7,6 +7,7 @@ but by the names of their tokens: `test_style.py` and `test_contrast.py` say wha
 
 import json
 import re
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
@@ -35,7 +36,7 @@ class Surroundings(NamedTuple):
     name: str
     width: int
     scheme: str
-    axe: dict[str, object] | None = None
+    axe: Mapping[str, object] | None = None
     """What axe-core looks for; everything at a desk by day, elsewhere what may be otherwise there."""
     medium: str = "screen"
 
