@@ -53,6 +53,7 @@ def test_the_keyboard_leads_to_every_section_through_rows_and_to_its_own_help(wa
     page.keyboard.press("g")
     page.keyboard.press("r")
     expect(page.get_by_role("heading", level=1)).to_have_text("Runs")
+    page.wait_for_load_state()  # Then its scripts have run.
     page.keyboard.press("j")
     page.keyboard.press("j")
     page.keyboard.press("k")
