@@ -27,6 +27,10 @@ class Reads(Protocol):
     def place(self) -> Place: ...
 
     @property
+    def at_once(self) -> int:
+        """Reads that it does at the same time."""
+
+    @property
     def leaf_queries(self) -> LeafQueries:
         """How the public order is read."""
 

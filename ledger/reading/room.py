@@ -1,4 +1,4 @@
-"""Where reads take place: so many at once, none after closing, and each to its end even if nobody waits for it."""
+"""Where reads take place: as many at once as the engine does, none after closing, each to its end whoever waits."""
 
 from __future__ import annotations
 
@@ -18,10 +18,8 @@ from ledger.store.reads import SqliteReads
 P = ParamSpec("P")
 T = TypeVar("T")
 
-READS_MAX = 15
-"""Reads under way at once; a further one waits,"""
 WAIT_S = 30.0
-"""for so long at most."""
+"""So long a read waits at most for those that are under way."""
 
 
 class ReadingRoom:
@@ -31,7 +29,7 @@ class ReadingRoom:
         self.reads = reads
         self._is_closed = False
         self._under_way: set[asyncio.Task[Any]] = set()
-        self._seats = asyncio.Semaphore(READS_MAX)
+        self._seats = asyncio.Semaphore(reads.at_once)
 
     async def read(self, read: Callable[Concatenate[sa.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """What it reads; `LedgerUnreadable` if it cannot."""
@@ -79,7 +77,7 @@ async def reads_of(url: str | Path) -> Reads:
     if is_postgres(url):
         from ledger.store.postgres.reads import open_reads
 
-        return await open_reads(str(url), READS_MAX)
+        return await open_reads(str(url))
     path = path_of(url)
     await asyncio.to_thread(require_current, path)
-    return SqliteReads(path, READS_MAX)
+    return SqliteReads(path)

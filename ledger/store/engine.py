@@ -20,7 +20,6 @@ from ledger.failpoints import reached
 from ledger.following.bell import Bell
 from ledger.migrate import OPEN_TIMEOUT_S, ensure_current, lock_of
 from ledger.reading.reader import LedgerReader
-from ledger.reading.room import READS_MAX
 from ledger.rebuild import RebuildReport, rebuild_all
 from ledger.recovery import Recovery
 from ledger.store.batch import Batch
@@ -122,7 +121,7 @@ def open_sqlite(
             bell = Bell()
             requests = SqliteRequests(path)
             writer = Writer(store, limits, requests, bell.ring)
-            reader = LedgerReader(SqliteReads(path, READS_MAX, bell), clock)
+            reader = LedgerReader(SqliteReads(path, bell), clock)
             engine = SqliteEngine(path, clock, lock, owners, owner, store, requests, writer, reader, bell)
             undo.pop_all()
             undo.callback(engine.close)

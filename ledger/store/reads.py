@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 BUSY_TIMEOUT_S = 5.0
-
+AT_ONCE = 3
+"""Threads that read. Each waits for the interpreter after every row, so that fifteen need twice the time of three."""
 
 PACKED_LINKS = sa.text(
     "SELECT group_concat(printf('%016x', pos - 1) || hex(link), '') FROM"
@@ -39,14 +40,15 @@ PACKED_LINKS = sa.text(
 class SqliteReads:
     """A `ledger.reading.reads.Reads`: connections that cannot write, each opened as the file is then."""
 
+    at_once = AT_ONCE
     leaf_queries = LeafQueries(event.c.pos, 1, event, PACKED_LINKS)
 
-    def __init__(self, path: Path, reads_max: int, bell: Bell | None = None) -> None:
+    def __init__(self, path: Path, bell: Bell | None = None) -> None:
         """`bell` is that of a writer in this process."""
         self.place = path
         self._file = file_at(path)
         self._bell = bell or Bell()
-        self._threads = ThreadPoolExecutor(reads_max, "ledger-reader")
+        self._threads = ThreadPoolExecutor(AT_ONCE, "ledger-reader")
         # Where a reader can make no side file it looks anew, at each read, whether somebody writes.
         pool: type[sa.Pool] = sa.QueuePool if can_share(path) else sa.NullPool
         self.engine = sa.create_engine(

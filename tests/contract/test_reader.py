@@ -8,8 +8,8 @@ import pytest
 from harness.errors import InvalidInput
 from ledger import InvalidCursor, LedgerReader, LedgerUnreadable, RunNotFound, SessionNotFound
 from ledger.reading.cursor import RunCursor
-from ledger.reading.room import READS_MAX
 from ledger.records import RunTrace
+from ledger.store.postgres.reads import AT_ONCE
 from tests.ledger.scripted import ScriptedRun, seal
 
 
@@ -236,7 +236,7 @@ async def test_more_reads_than_there_are_connections_for_is_an_error_of_ours(rec
 
 
 async def test_many_reads_at_once_all_come_to_their_end(recorded):
-    pages = await asyncio.gather(*(recorded.reader.recent_runs() for _ in range(3 * READS_MAX)))
+    pages = await asyncio.gather(*(recorded.reader.recent_runs() for _ in range(3 * AT_ONCE)))
     assert len({page.rows for page in pages}) == 1
 
 

@@ -16,7 +16,6 @@ from ledger.errors import LedgerUnreadable
 from ledger.following.bell import Bell
 from ledger.loop_thread import LoopThread
 from ledger.reading.reader import LedgerReader
-from ledger.reading.room import READS_MAX
 from ledger.rebuild import RebuildReport
 from ledger.recovery import Recovery
 from ledger.store.postgres.appends import Appends
@@ -109,7 +108,7 @@ def open_postgres(
         requests, bell = PostgresRequests(place, thread), Bell()
         writer = PostgresWriter(place, appends, thread, requests, limits, bell.ring)
         sequencer, followers = Sequencer(place, bell), PostgresFollowers(place, thread)
-        reader = LedgerReader(PostgresReads(place, READS_MAX), clock)
+        reader = LedgerReader(PostgresReads(place), clock)
         erasing = PostgresErasing(place, appends, thread, clock)
         parts = (place, thread, heart, recoverer, requests, sequencer, writer, reader, erasing, followers)
         tree, tokens = PostgresTree(place, thread), PostgresTokens(place, appends, thread, clock)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+AT_ONCE = 15
 READERS = 5
 """Connections that are kept; while many read at once there are more."""
 READ_ONLY = {
@@ -35,14 +36,16 @@ READ_ONLY = {
 class PostgresReads:
     """A `ledger.reading.reads.Reads`."""
 
-    def __init__(self, place: PostgresPlace, reads_max: int) -> None:
+    at_once = AT_ONCE
+
+    def __init__(self, place: PostgresPlace) -> None:
         self.place = place
         self.engine = create_async_engine(
             "postgresql+asyncpg://",
             logging_name=LOGGING_NAME,
             hide_parameters=True,
             pool_size=READERS,
-            max_overflow=reads_max - READERS,
+            max_overflow=AT_ONCE - READERS,
             pool_pre_ping=True,
             async_creator=lambda: place.connect(READ_ONLY),
         )
@@ -79,8 +82,8 @@ class PostgresReads:
         return Unsequenced(count, oldest_us)
 
 
-async def open_reads(url: str, reads_max: int) -> PostgresReads:
+async def open_reads(url: str) -> PostgresReads:
     """Where to read, once it is known to be a ledger of this program's."""
     place = place_at(url)
     await require_current(place)
-    return PostgresReads(place, reads_max)
+    return PostgresReads(place)
