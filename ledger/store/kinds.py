@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from functools import cache
 
 import sqlalchemy as sa
 
@@ -17,7 +18,7 @@ def strange_value(ledger: sqlite3.Connection, stream_id: str | None = None) -> s
 
     Of one stream where it is named: of its row, its events and its contents, and of nothing else.
     """
-    for table in metadata.sorted_tables:
+    for table in metadata.tables.values():
         if stream_id is not None and "stream_id" not in table.c:
             continue
         where, values = ("TRUE", ()) if stream_id is None else ("stream_id = ?", (stream_id,))
@@ -27,6 +28,7 @@ def strange_value(ledger: sqlite3.Connection, stream_id: str | None = None) -> s
     return None
 
 
+@cache
 def _strange(table: sa.Table) -> str:
     """An expression that says what is wrong with a row, and NULL where nothing is."""
     cases = []

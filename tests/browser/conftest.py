@@ -7,9 +7,12 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 from tests.browser.tabs import Tabs, Watched
+from tests.servers.postgres import in_thread
 from tests.viewer.example_runs import all_runs
 from tests.viewer.fake_reader import FakeReader
+from tests.viewer.hostile_ledger import record_hostile
 from tests.viewer.served import served
+from viewer.audit.source import LedgerAddress
 from viewer.reading import Reader
 
 
@@ -35,6 +38,15 @@ def source(reader) -> Reader | Path:
 @pytest.fixture(scope="module")
 def origin(source) -> Iterator[str]:
     with served(source) as origin:
+        yield origin
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory) -> Iterator[str]:
+    """A writable viewer of a ledger of which every text is an attack."""
+    path = tmp_path_factory.mktemp("hostile") / "ledger.db"
+    in_thread(lambda: record_hostile(path))
+    with served(path, writable=True, address=LedgerAddress(str(path))) as origin:
         yield origin
 
 

@@ -16,12 +16,9 @@ import pytest
 
 from tests.browser.agreed import RENEWED, Agreed, picture
 from tests.browser.tabs import Watched
-from tests.servers.postgres import in_thread
 from tests.viewer.every_address import PAGES, addresses
 from tests.viewer.example_runs import SCRIPT
-from tests.viewer.hostile_ledger import ERASED, FAILED, RUN, SESSION, STOPPED, record_hostile
-from tests.viewer.served import served
-from viewer.audit.source import LedgerAddress
+from tests.viewer.hostile_ledger import ERASED, FAILED, RUN, SESSION, STOPPED
 
 AXE = (files("axe_playwright_python") / "axe.min.js").read_text()
 CHECKS = (Path(__file__).parent / "page_checks.js").read_text()
@@ -104,14 +101,6 @@ VIOLATIONS = """
       .map((rule) => [rule.id, rule.nodes.map((node) => node.html.slice(0, 120))]);
   }
 """
-
-
-@pytest.fixture(scope="module")
-def hostile(tmp_path_factory):
-    path = tmp_path_factory.mktemp("every_page") / "ledger.db"
-    in_thread(lambda: record_hostile(path))
-    with served(path, writable=True, address=LedgerAddress(str(path))) as origin:
-        yield origin
 
 
 @pytest.fixture(scope="module")

@@ -5,14 +5,11 @@ import pytest
 from playwright.sync_api import Page
 
 from tests.browser.tabs import Watched
-from tests.servers.postgres import in_thread
 from tests.viewer.every_address import PAGES, PROGRAMS, addresses, routes_of
 from tests.viewer.example_runs import SCRIPT
 from tests.viewer.fake_reader import FakeReader
-from tests.viewer.hostile_ledger import ERASED, FAILED, RUN, SESSION, STOPPED, record_hostile
-from tests.viewer.served import served
+from tests.viewer.hostile_ledger import ERASED, FAILED, RUN, SESSION, STOPPED
 from viewer.app import create_app
-from viewer.audit.source import LedgerAddress
 
 ON_RUN = list(addresses(PAGES, SESSION, RUN, FAILED, SCRIPT))
 ON_OTHERS = [
@@ -26,14 +23,6 @@ LEADING_AWAY = """
     .filter((address) => address.origin !== location.origin)
     .map(String)
 """
-
-
-@pytest.fixture(scope="module")
-def hostile(tmp_path_factory):
-    path = tmp_path_factory.mktemp("hostile") / "ledger.db"
-    in_thread(lambda: record_hostile(path))
-    with served(path, writable=True, address=LedgerAddress(str(path))) as origin:
-        yield origin
 
 
 @pytest.fixture(scope="module")
